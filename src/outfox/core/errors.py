@@ -1,10 +1,10 @@
 """Every error that Outfox raises on purpose.
 
     OutfoxError
-    ├── ConfigError        a setting, recipe, override or user part is wrong    (exit code 2)
-    ├── DataError          a row, corpus, shard or checkpoint is wrong          (exit code 2)
-    ├── ContractError      a part broke the promise of its protocol             (fatal)
-    └── EngineError        the engine could not generate                        (one episode's error)
+    ├── ConfigError      a setting, recipe, override or user part is wrong    (exit code 2)
+    ├── DataError        a row, corpus, shard or checkpoint is wrong          (exit code 2)
+    ├── ContractError    a part broke the promise of its protocol             (fatal)
+    └── EngineError      the engine could not generate                 (one episode's error)
 
 A message states the rule, the value that broke it, and the remedy.
 """

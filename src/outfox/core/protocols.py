@@ -141,7 +141,7 @@ class Codec(Protocol):
 
     @property
     def stop(self) -> tuple[str, ...]:
-        """Strings that end a completion: ends of actions, and of spans at which a reading is due."""
+        """Strings that end a completion: ends of actions, and of spans where a reading is due."""
         ...
 
     def render(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> Rendered:
@@ -248,7 +248,7 @@ class SignalContext:
     solvable: Solvable = "undetermined"
     must_ground: bool = False
     right: tuple[bool | None, ...] = ()
-    """Per sibling: was its outcome right? None where unscored. Empty while outcomes are computed."""
+    """Per sibling: right? None where unscored. Empty while outcomes are computed."""
     supported: tuple[bool | None, ...] = ()
     """Per sibling: does retrieved text support its answer?"""
     settings: Mapping[str, JSON]

@@ -1,7 +1,7 @@
 """Counter-based randomness: every draw is a pure function of what it is for.
 
 A generator that is advanced by each caller would make a draw depend on who drew before it; here a
-64-bit key is derived from names (seed, step, task, sibling) and a draw is a hash of key and counter.
+64-bit key is derived from names (seed, step, task, sibling); a draw is a hash of key and counter.
 """
 
 from __future__ import annotations

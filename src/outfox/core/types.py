@@ -1,6 +1,6 @@
 """What passes from stage to stage. Frozen: no stage fills in a field of its input.
 
-    Task ─rollout─▶ Trajectory ─rubric─▶ Score ─credit─▶ Sample ─pack─▶ Batch ─trainer─▶ UpdateReport
+    Task ─rollout─▶ Trajectory ─rubric─▶ Score ─credit─▶ Sample ─pack─▶ Batch ─trainer─▶ Report
 
 Every token array is full length and indexed like `token_ids`; `logprobs[t]` belongs to
 `token_ids[t]`. The shift by one between inputs and targets happens in `policies/logprobs.py` only.
@@ -179,7 +179,7 @@ class Completion:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Draft:
-    """What a policy hands to the rollout: an action, a typed parse error, or a pause for a reading."""
+    """What a policy hands to the rollout: an action, a parse error, or a pause for a reading."""
 
     text: str
     completion: Completion | None = None
