@@ -13,34 +13,32 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
 
-from outfox.core.types import (
-    JSON,
-    Action,
+from outfox.core.ledger import Completion, Floats, Ints, Ledger, Span
+from outfox.core.results import (
     Annotations,
     Batch,
-    Completion,
-    Document,
-    Draft,
-    EpisodeKey,
-    Floats,
-    Group,
-    Ints,
-    Ledger,
-    Message,
-    Observation,
-    Opening,
-    ParseError,
     Sample,
     Score,
     ScoredGroup,
     SignalResult,
-    Span,
+    TrajectoryCredit,
+    UpdateReport,
+)
+from outfox.core.types import (
+    JSON,
+    Action,
+    Document,
+    Draft,
+    EpisodeKey,
+    Group,
+    Message,
+    Observation,
+    Opening,
+    ParseError,
     Task,
     ToolResult,
     ToolSpec,
     Trajectory,
-    TrajectoryCredit,
-    UpdateReport,
 )
 
 

@@ -2,36 +2,27 @@
 
     Task ─rollout─▶ Trajectory ─rubric─▶ Score ─credit─▶ Sample ─pack─▶ Batch ─trainer─▶ Report
 
-Every token array is full length and indexed like `token_ids`; `logprobs[t]` belongs to
-`token_ids[t]`. The shift by one between inputs and targets happens in `policies/logprobs.py` only.
+Tokens and their owners are in `core/ledger.py`; everything from Score on in `core/results.py`.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
-
 from outfox.core.errors import ContractError
+from outfox.core.ledger import Completion, Ledger, Span
 
 JSON: TypeAlias = Any
 """None, bool, int, float, str, or lists and string-keyed dicts of these."""
-Ints: TypeAlias = NDArray[np.int64]
-Floats: TypeAlias = NDArray[np.float32]
-Bools: TypeAlias = NDArray[np.bool_]
 
 Role = Literal["system", "user", "assistant", "tool"]
-Owner = Literal["prompt", "policy", "environment"]
 ToolStatus = Literal["ok", "empty", "error", "timeout", "refused", "truncated"]
 StopReason = Literal["answer", "max_turns", "max_tokens", "malformed", "done", "error"]
 """`answer`, `done` (the environment ended it); exhausted by the policy: `max_turns`, `max_tokens`,
 `malformed`; `error`: a fault outside the policy."""
-FinishReason = Literal["stop", "eos", "length"]
-"""`stop`: a stop string was completed; `eos`; `length`: the token budget ran out."""
 
 
 def _no_json() -> dict[str, JSON]:
@@ -153,30 +144,6 @@ class ParseError:
     message: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Span:
-    """A named range of tokens, `[start, end)`, relative to what holds it."""
-
-    name: str
-    start: int
-    end: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Completion:
-    """Tokens that an engine sampled, exactly as sampled."""
-
-    token_ids: Ints
-    """[T]; includes the EOS or the token that completed a stop string, where there was one."""
-    logprobs: Floats
-    """[T], under the distribution they were sampled from."""
-    policy_version: int
-    finish_reason: FinishReason
-    stop: str | None = None
-    """The stop string that was completed."""
-    seconds: float = 0.0
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Draft:
     """What a policy hands to the rollout: an action, a parse error, or a pause for a reading."""
@@ -206,81 +173,6 @@ class Turn:
     observation: Observation | None = None
     readings: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Segment:
-    """A run of tokens with one owner."""
-
-    owner: Owner
-    token_ids: Ints
-    """[T]"""
-    logprobs: Floats | None = None
-    """[T], for policy segments."""
-    policy_version: int | None = None
-    spans: tuple[Span, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Ledger:
-    """Append-only record of who wrote which token. Masks and alignment are derived from it.
-
-    A prompt of 2, 3 policy tokens, 2 observation tokens, 2 policy tokens:
-
-        token_ids  p p a a a o o b b
-        loss_mask  0 0 1 1 1 0 0 1 1
-    """
-
-    agent: str = "policy"
-    segments: tuple[Segment, ...] = ()
-
-    def append(self, segment: Segment) -> Ledger:
-        return Ledger(agent=self.agent, segments=(*self.segments, segment))
-
-    def __len__(self) -> int:
-        return sum(len(segment.token_ids) for segment in self.segments)
-
-    @property
-    def token_ids(self) -> Ints:
-        """[T]"""
-        return _join([segment.token_ids for segment in self.segments], np.int64)
-
-    @property
-    def loss_mask(self) -> Bools:
-        """[T], True on policy tokens, by ownership alone."""
-        masks = [np.full(len(s.token_ids), s.owner == "policy") for s in self.segments]
-        return _join(masks, np.bool_)
-
-    @property
-    def logprobs(self) -> Floats:
-        """[T], zero on tokens that the policy does not own."""
-        rows = [
-            np.zeros(len(s.token_ids), np.float32) if s.logprobs is None else s.logprobs
-            for s in self.segments
-        ]
-        return _join(rows, np.float32)
-
-    @property
-    def spans(self) -> tuple[Span, ...]:
-        """All spans, relative to the ledger's first token."""
-        found: list[Span] = []
-        offset = 0
-        for segment in self.segments:
-            found += [
-                Span(name=s.name, start=s.start + offset, end=s.end + offset) for s in segment.spans
-            ]
-            offset += len(segment.token_ids)
-        return tuple(found)
-
-    @property
-    def policy_version(self) -> int | None:
-        """The oldest version that wrote a token."""
-        versions = [s.policy_version for s in self.segments if s.policy_version is not None]
-        return min(versions, default=None)
-
-
-def _join(rows: Sequence[NDArray[Any]], dtype: Any) -> NDArray[Any]:
-    return np.concatenate(rows).astype(dtype, copy=False) if rows else np.zeros(0, dtype)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -373,173 +265,3 @@ class Group:
                     f"{self.group_id} ({task_id}) was given {member.group_id} "
                     f"({member.task.task_id}): give each task occurrence a group id of its own"
                 )
-
-
-# -- rewards --------------------------------------------------------------------------------------
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Value:
-    """A signal's measurement."""
-
-    value: float
-    per_turn: tuple[float, ...] | None = None
-    why: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NotApplicable:
-    """The signal says nothing about this trajectory."""
-
-    why: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SignalError:
-    """The signal failed; the trajectory leaves the baseline, never a silent 0."""
-
-    why: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SignalTimeout:
-    """The signal did not answer in time."""
-
-    why: str
-
-
-SignalResult: TypeAlias = Value | NotApplicable | SignalError | SignalTimeout
-
-Outcome = Literal["right", "wrong", "unsupported", "abstained", "unanswered", "gated", "failed"]
-"""`unsupported`: right, but without the evidence its domain demands; `unanswered`: ended without an
-answer, valued as wrong; `failed`: a fault outside the policy."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Score:
-    """How good a trajectory was."""
-
-    total: float | None
-    """None where a fault outside the policy left it unscored: out of the baseline, advantage 0."""
-    outcome: Outcome
-    results: Mapping[str, SignalResult]
-    """By signal name, as measured."""
-    parts: Mapping[str, float]
-    """Contribution of each rubric part; they sum to `total`."""
-    gate: str | None = None
-    """The gate that fired."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScoredGroup:
-    """A group with one score per trajectory, in order."""
-
-    group: Group
-    scores: tuple[Score, ...]
-
-
-# -- learning -------------------------------------------------------------------------------------
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
-    """One stretch of a demonstration: policy text, an environment reading, or an observation."""
-
-    text: str = ""
-    """Policy text, or (`owner` environment) a reading inside the policy's turn."""
-    messages: tuple[Message, ...] = ()
-    """Observation messages; then `text` is empty."""
-    owner: Owner = "policy"
-    trained: bool = True
-    """False: policy text that is shown but not imitated (a decision by coin, a context)."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Demonstration:
-    """Something to imitate, whole or cut off where it should not teach further."""
-
-    name: str
-    """What it teaches: `closed_book`, `reading`, `episode`, ..."""
-    opening: Opening
-    events: tuple[Event, ...]
-    weight: float = 1.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class TrajectoryCredit:
-    """Advantages of one trajectory."""
-
-    advantages: tuple[Floats, ...]
-    """One [T] per ledger, zero outside policy tokens."""
-    left_out: str | None = None
-    """Why it carries no signal: `unscored`, `group_of_one`, `equal_totals`."""
-    returns: tuple[Floats, ...] | None = None
-    """One [T] per ledger; targets of a value head."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Sample:
-    """One training sequence. All arrays are [T]."""
-
-    token_ids: Ints
-    loss_mask: Bools
-    """True on trained tokens."""
-    rollout_logprobs: Floats
-    advantages: Floats
-    weights: Floats
-    """Per-token weight of the loss; 1 normally."""
-    objective: Literal["policy", "imitation"] = "policy"
-    spans: tuple[Span, ...] = ()
-    policy_version: int | None = None
-    group_id: str = ""
-    returns: Floats | None = None
-
-    def __len__(self) -> int:
-        return len(self.token_ids)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Batch:
-    """Samples of one optimiser step, cut into right-padded micro-batches of similar length."""
-
-    micro: tuple[tuple[Sample, ...], ...]
-
-    @property
-    def samples(self) -> tuple[Sample, ...]:
-        return tuple(sample for part in self.micro for sample in part)
-
-    @property
-    def padding_waste(self) -> float:
-        """Share of padded positions, 0 to 1."""
-        real = sum(len(sample) for sample in self.samples)
-        full = sum(len(part) * max(map(len, part)) for part in self.micro if part)
-        return 1 - real / full if full else 0.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Annotations:
-    """What a trainer computed for samples, one [T] each, where it was asked for."""
-
-    old_logprobs: tuple[Floats, ...] | None = None
-    ref_logprobs: tuple[Floats, ...] | None = None
-    values: tuple[Floats, ...] | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UpdateReport:
-    """What an update did. Metric names follow TRL where it has one."""
-
-    policy_version: int
-    optimizer_step: int
-    metrics: Mapping[str, float]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class StepResult:
-    """All that one step of `loop.train` made."""
-
-    step: int
-    stage: str
-    groups: tuple[ScoredGroup, ...]
-    credits: tuple[tuple[TrajectoryCredit, ...], ...]
-    report: UpdateReport
-    metrics: Mapping[str, float]
-    """Free of clock readings."""
-    timings: Mapping[str, float]
-    """Seconds by part of the step."""
