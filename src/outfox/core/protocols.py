@@ -158,16 +158,26 @@ class Codec(Protocol):
         ...
 
     def decode(self, token_ids: Ints) -> str: ...
-    def parse(self, text: str, *, finished: bool = True) -> Parsed:
-        """The turn's text so far. `finished` is False when more may follow (a pause)."""
+    def parse(
+        self, text: str, *, finished: bool = True, after_observation: bool = False
+    ) -> Parsed:
+        """The policy's text of the turn so far. `finished` is False when more may follow.
+
+        `after_observation`: the turn follows one (it names the span of a pause).
+        """
         ...
 
     def write(self, action: Action, thought: str = "") -> str:
         """The text that `parse` reads back as this action."""
         ...
 
-    def spans(self, token_ids: Ints, *, after_observation: bool) -> tuple[Span, ...]:
-        """Named token ranges of one completion."""
+    def spans(
+        self, token_ids: Ints, *, after_observation: bool, continued: bool = False
+    ) -> tuple[Span, ...]:
+        """Named token ranges of one completion.
+
+        `after_observation`: its turn follows one; `continued`: it goes on after a pause.
+        """
         ...
 
 

@@ -149,6 +149,7 @@ class Draft:
     """What a policy hands to the rollout: an action, a parse error, or a pause for a reading."""
 
     text: str
+    """Policy text of the turn so far, nothing else."""
     completion: Completion | None = None
     """None for policies without token ids (chat, scripted)."""
     action: Action | None = None
