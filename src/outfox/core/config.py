@@ -267,7 +267,7 @@ def validate(cls: type[T], data: JSON, *, where: str = "") -> T:
 
 def to_data(value: Any) -> JSON:
     """A validated dataclass as plain data, which `validate` reads back."""
-    cls: Any = type(value)
+    cls: Any = value.__class__
     return _adapter(cls).dump_python(value, mode="json")
 
 
