@@ -1,0 +1,105 @@
+"""Files that a crash cannot spoil: whole files appear at once, lines are appended whole."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+from outfox.core.errors import DataError
+from outfox.core.types import JSON
+
+
+def write_whole(path: Path, data: bytes | str) -> None:
+    """Write under a temporary name, flush to disk, rename: readers see the old file or the new."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    with temporary.open("wb") as file:
+        file.write(data.encode() if isinstance(data, str) else data)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
+    _sync_folder(path.parent)
+
+
+def write_json(path: Path, value: JSON) -> None:
+    write_whole(path, json.dumps(finite(value), ensure_ascii=False, indent=2) + "\n")
+
+
+def append_line(path: Path, row: Mapping[str, JSON]) -> None:
+    """Append one JSON line and flush it to disk; a torn line before it is dropped first."""
+    line = json.dumps(finite(row), ensure_ascii=False) + "\n"
+    with path.open("ab+") as file:
+        _drop_torn_end(file)
+        file.write(line.encode())
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def read_lines(path: Path) -> list[dict[str, JSON]]:
+    """All whole lines; a torn last line is what a crash leaves and is passed over.
+
+    Raises DataError, naming the line, where a whole line is not a JSON object.
+    """
+    if not path.exists():
+        return []
+    whole, newline, _ = path.read_bytes().rpartition(b"\n")
+    rows: list[dict[str, JSON]] = []
+    for number, line in enumerate(whole.split(b"\n") if newline else [], 1):
+        try:
+            row = json.loads(line)
+        except ValueError as error:
+            raise DataError(
+                f"every line is a JSON object; {path}:{number} is not ({error}): repair the line "
+                "or remove it"
+            ) from error
+        rows.append(row)
+    return rows
+
+
+def keep_lines(path: Path, keep: Callable[[Mapping[str, JSON]], bool]) -> None:
+    """Rewrite the file with the rows that `keep` accepts."""
+    rows = read_lines(path)
+    kept = [row for row in rows if keep(row)]
+    if path.exists():
+        lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in kept]
+        write_whole(path, "".join(lines))
+
+
+def finite(value: JSON) -> JSON:
+    """The same JSON with None for NaN and infinities, which JSON cannot hold."""
+    if isinstance(value, Mapping):
+        return {key: finite(item) for key, item in cast("Mapping[str, JSON]", value).items()}
+    if isinstance(value, (list, tuple)):
+        return [finite(item) for item in cast("Sequence[JSON]", value)]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def _drop_torn_end(file: Any) -> None:
+    """Cut the file back to its last newline."""
+    end = file.seek(0, os.SEEK_END)
+    start = end
+    while start > 0:
+        block = min(4096, start)
+        file.seek(start - block)
+        found = file.read(block).rfind(b"\n")
+        if found >= 0:
+            start = start - block + found + 1
+            break
+        start -= block
+    if start < end:
+        file.truncate(start)
+    file.seek(0, os.SEEK_END)
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
