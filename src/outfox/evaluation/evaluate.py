@@ -1,0 +1,71 @@
+"""Held-out questions: rolled out, scored, measured. Nothing is trained."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from outfox.core.protocols import Credit, CreditNotes, EnvironmentFactory, Policy, Rubric
+from outfox.core.results import ScoredGroup, TrajectoryCredit
+from outfox.core.types import Task
+from outfox.evaluation.intervals import NOT_MEASURED, Estimate
+from outfox.evaluation.metrics import Measures, measure
+from outfox.rollout.group import RolloutPlan, rollout
+from outfox.rollout.limits import Limits
+from outfox.rollout.readings import Reading
+
+NO_READINGS: Mapping[str, Reading] = {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Evaluation:
+    """Scored held-out episodes and what they show."""
+
+    groups: tuple[ScoredGroup, ...]
+    measures: Measures
+    credits: tuple[tuple[TrajectoryCredit, ...], ...] | None = None
+    """What an update would have pushed, where a credit was given. Nothing was updated."""
+
+
+async def evaluate(
+    tasks: Sequence[Task],
+    *,
+    policy: Policy,
+    environment: EnvironmentFactory,
+    rubric: Rubric,
+    limits: Limits,
+    readings: Mapping[str, Reading] = NO_READINGS,
+    samples: int = 2,
+    seed: int = 1,
+    step: int = 0,
+    chunk: int = 64,
+    credit: Credit | None = None,
+    closed_book_recall: Estimate = NOT_MEASURED,
+    progress: Callable[[int, int], None] | None = None,
+) -> Evaluation:
+    """`samples` episodes per task, `chunk` tasks at a time; how they are drawn is the policy's.
+
+    `step`: where the rubric's schedules stand. The episodes' randomness depends on `seed` alone,
+    so before and after face the same draws. `progress(done, all)` is called after each chunk.
+    """
+    plan = RolloutPlan(group_size=samples)
+    groups: list[ScoredGroup] = []
+    for start in range(0, len(tasks), chunk):
+        played = await rollout(
+            tasks[start : start + chunk],
+            step=start // chunk,
+            seed=seed,
+            plan=plan,
+            policy=policy,
+            environment=environment,
+            limits=limits,
+            readings=readings,
+        )
+        groups += [ScoredGroup(group=g, scores=rubric.score(g, step=step)) for g in played]
+        if progress:
+            progress(min(start + chunk, len(tasks)), len(tasks))
+    return Evaluation(
+        groups=tuple(groups),
+        measures=measure(groups, closed_book_recall=closed_book_recall),
+        credits=credit(groups, CreditNotes()) if credit else None,
+    )

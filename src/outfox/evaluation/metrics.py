@@ -1,0 +1,223 @@
+"""Does the policy know when to search? The metrics, from scored episodes and the world's labels.
+
+*Known*: solvable without a call and not must-ground; *needed*: unsolvable or must-ground; a
+*relevant* call returned a passage of the task's `relevant_ids`.
+
+    accuracy             right, over all questions; where there is no answer, abstaining is right
+    necessity_precision  needed, among episodes with a call
+    necessity_recall     with a relevant call, among needed
+    over_search          with a call, among known
+    under_search         without a relevant call, among needed
+    j                    1 - over_search - under_search
+    conflict             mean over conflict questions: said and right 1, silently right .6, else 0
+    abstain_right        abstained, among unanswerable
+    abstain_false        abstained, among answerable
+    wrong                neither right nor abstained, over all questions
+    tokens_per_correct   policy-owned tokens of all episodes, per right one
+
+Rightness is the rubric's outcome before valuation, so rubrics that share a matcher share accuracy.
+Episodes that failed outside the policy are counted and left out. Shares carry Wilson intervals;
+accuracy, J and means carry a bootstrap over questions.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from outfox.core.results import ScoredGroup
+from outfox.evaluation.episodes import Episode, episode
+from outfox.evaluation.intervals import (
+    NOT_MEASURED,
+    Array,
+    Estimate,
+    bootstrap,
+    ratio,
+    resamples,
+    share,
+)
+
+Test = Callable[[Episode], float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KindMeasures:
+    """One kind of question."""
+
+    accuracy: Estimate
+    calls: Estimate
+    abstained: Estimate
+    n: int
+    """Questions."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measures:
+    """What the episodes of an evaluation show. Field names are the keys of `summary.json`."""
+
+    questions: int
+    episodes: int
+    failed: int
+    """Episodes left out because something outside the policy failed."""
+    accuracy: Estimate
+    necessity_precision: Estimate
+    necessity_recall: Estimate
+    over_search: Estimate
+    under_search: Estimate
+    j: Estimate
+    conflict: Estimate
+    abstain_right: Estimate
+    abstain_false: Estimate
+    wrong: Estimate
+    tokens_per_correct: Estimate
+    calls: Estimate
+    calls_known: Estimate
+    calls_needed: Estimate
+    reward: Estimate
+    by_kind: Mapping[str, KindMeasures]
+    stops: Mapping[str, float]
+    """Share of each stop reason, failed episodes included."""
+    closed_book_recall: Estimate = NOT_MEASURED
+    """Share of known facts that the policy still recalls without a call; see gates.py."""
+
+
+def measure(
+    groups: Sequence[ScoredGroup],
+    *,
+    seed: int = 0,
+    closed_book_recall: Estimate = NOT_MEASURED,
+) -> Measures:
+    """The metrics of scored groups. `seed`: of the bootstrap. Empty groups give no estimates."""
+    pairs = [
+        (trajectory, score)
+        for group in groups
+        for trajectory, score in zip(group.group.trajectories, group.scores, strict=True)
+    ]
+    scored = [(t, s) for t, s in pairs if s.outcome != "failed" and t.stop_reason != "error"]
+    table = _Table([episode(trajectory, score) for trajectory, score in scored], seed)
+    stops: dict[str, int] = defaultdict(int)
+    for trajectory, _ in pairs:
+        stops[trajectory.stop_reason] += 1
+    return Measures(
+        questions=table.questions,
+        episodes=len(pairs),
+        failed=len(pairs) - len(scored),
+        accuracy=table.mean(_right),
+        necessity_precision=table.share(_needed, _called),
+        necessity_recall=table.share(_relevant, _needed),
+        over_search=table.share(_called, _known),
+        under_search=table.share(_irrelevant, _needed),
+        j=table.j(),
+        conflict=table.mean(lambda e: e.resolved, lambda e: e.kind.startswith("conflict")),
+        abstain_right=table.share(_abstained, lambda e: not e.answerable),
+        abstain_false=table.share(_abstained, lambda e: e.answerable),
+        wrong=table.share(lambda e: not (e.right or e.abstained)),
+        tokens_per_correct=table.mean(lambda e: e.tokens, over=_right),
+        calls=table.mean(_calls),
+        calls_known=table.mean(_calls, _known),
+        calls_needed=table.mean(_calls, _needed),
+        reward=table.mean(lambda e: e.reward or 0.0, lambda e: e.reward is not None),
+        by_kind={
+            kind: _kind_measures(table.only(kind))
+            for kind in sorted({e.kind for e in table.episodes})
+        },
+        stops={reason: stops[reason] / len(pairs) for reason in sorted(stops)},
+        closed_book_recall=closed_book_recall,
+    )
+
+
+def _kind_measures(table: _Table) -> KindMeasures:
+    return KindMeasures(
+        accuracy=table.share(_right),
+        calls=table.mean(_calls),
+        abstained=table.share(_abstained),
+        n=table.questions,
+    )
+
+
+def _always(_: Episode) -> bool:
+    return True
+
+
+def _right(e: Episode) -> bool:
+    return e.right
+
+
+def _needed(e: Episode) -> bool:
+    return e.needed
+
+
+def _known(e: Episode) -> bool:
+    return e.known
+
+
+def _called(e: Episode) -> bool:
+    return e.calls > 0
+
+
+def _calls(e: Episode) -> float:
+    return e.calls
+
+
+def _relevant(e: Episode) -> bool:
+    return e.relevant
+
+
+def _irrelevant(e: Episode) -> bool:
+    return not e.relevant
+
+
+def _abstained(e: Episode) -> bool:
+    return e.abstained
+
+
+class _Table:
+    """Episodes summed by question."""
+
+    def __init__(self, episodes: Sequence[Episode], seed: int) -> None:
+        self.episodes = episodes
+        self._seed = seed
+        names = sorted({e.question for e in episodes})
+        self.questions = len(names)
+        place = {name: index for index, name in enumerate(names)}
+        self._counts = resamples(self.questions, seed=seed)
+        self._rows = np.asarray([place[e.question] for e in episodes], np.int64)
+
+    def only(self, kind: str) -> _Table:
+        return _Table([e for e in self.episodes if e.kind == kind], self._seed)
+
+    def share(self, test: Test, among: Test = _always) -> Estimate:
+        """Share of the episodes `among` which `test` holds."""
+        return share(self._sums(lambda e: among(e) and test(e)), self._sums(among))
+
+    def mean(self, value: Test, among: Test = _always, over: Test | None = None) -> Estimate:
+        """Sum of a value over those `among` which it is taken, per such episode (or per `over`)."""
+        asked = self._sums(among)
+        divisor = asked if over is None else self._sums(lambda e: among(e) and over(e))
+        columns = np.stack([self._sums(lambda e: among(e) and value(e)), divisor], axis=1)
+        return bootstrap(columns, ratio, self._counts, int((asked > 0).sum()))
+
+    def j(self) -> Estimate:
+        tests: tuple[Test, ...] = (
+            lambda e: e.known and e.calls > 0,
+            _known,
+            lambda e: e.needed and not e.relevant,
+            _needed,
+        )
+        columns = np.stack([self._sums(test) for test in tests], axis=1)
+        asked = int(((columns[:, 1] + columns[:, 3]) > 0).sum())
+
+        def statistic(totals: Array) -> Array:
+            return 1 - totals[..., 0] / totals[..., 1] - totals[..., 2] / totals[..., 3]
+
+        return bootstrap(columns, statistic, self._counts, asked)
+
+    def _sums(self, value: Test) -> Array:
+        """[questions]"""
+        values = np.asarray([float(value(e)) for e in self.episodes], np.float64)
+        sums = np.zeros(self.questions)
+        np.add.at(sums, self._rows, values)
+        return sums
