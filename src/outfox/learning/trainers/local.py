@@ -1,0 +1,371 @@
+# pyright: standard
+"""The trainer for one process: one model, AdamW, gradients summed over micro-batches.
+
+    batches ─for each─▶ micro-batch ─forward, loss, backward─▶ gradients ─clip, AdamW─▶ new weights
+
+On-policy (one optimiser step per rollout) no old-logprob pass is made: the old logprobs are the new
+ones, detached, and the difference to the rollout's is reported. With several optimiser steps, or
+samples of an older policy, the rollout's logprobs are the old ones.
+The model stays in eval mode, so nothing is dropped out and no random number is drawn.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import torch
+from safetensors.torch import load_file, load_model, save_file, save_model
+from torch import Tensor
+from transformers import PreTrainedModel
+
+from outfox.core.errors import ContractError, DataError
+from outfox.core.ledger import Floats
+from outfox.core.protocols import Need
+from outfox.core.results import Annotations, Batch, Sample, UpdateReport
+from outfox.learning.losses.mixed import MixedLoss
+from outfox.learning.losses.tokens import (
+    Loss,
+    Mean,
+    Outputs,
+    TrainedTokens,
+    mean_of,
+    totals_of,
+    trained_mask,
+    trained_tokens,
+)
+from outfox.learning.trainers.optimizer import (
+    Schedule,
+    adamw,
+    optimizer_tensors,
+    restore_optimizer,
+)
+from outfox.policies.logprobs import token_logprobs
+
+STATE = "trainer.json"
+OPTIMIZER = "optimizer.safetensors"
+REFERENCE = "reference.safetensors"
+
+
+class LocalTrainer:
+    """Owns the weights of `model` and their optimiser. Implements the Trainer protocol.
+
+    `model` is a transformers causal language model; it is trained in place. Annotations given to
+    `update` are in the order of the batches' samples. Raises ContractError, naming the optimiser
+    step, when a loss or a gradient is not finite: the weights are then those of the step before.
+    """
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        loss: Loss | None = None,
+        policy_version: int = 0,
+        *,
+        learning_rate: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        weight_decay: float = 0.0,
+        max_grad_norm: float = 1.0,
+        warmup: int = 0,
+        schedule: Literal["constant", "linear", "cosine"] = "constant",
+        schedule_steps: int | None = None,
+        schedule_end: float = 0.0,
+        temperature: float = 1.0,
+        recompute_old_logprobs: bool = False,
+    ) -> None:
+        self._model = model.eval()
+        self._loss: Loss = MixedLoss() if loss is None else loss
+        self._schedule = Schedule(
+            peak=learning_rate,
+            warmup=warmup,
+            shape=schedule,
+            steps=schedule_steps,
+            end=schedule_end,
+        )
+        self._optimizer = adamw(
+            model, learning_rate=learning_rate, betas=betas, weight_decay=weight_decay
+        )
+        self._max_grad_norm = max_grad_norm
+        self._temperature = temperature
+        self._recompute = recompute_old_logprobs
+        self._policy_version = policy_version
+        self._optimizer_step = 0
+        self._updates = 0
+        self._reference = _frozen_copy(model) if self._loss.needs_reference else None
+
+    @property
+    def policy_version(self) -> int:
+        return self._policy_version
+
+    @property
+    def optimizer_step(self) -> int:
+        return self._optimizer_step
+
+    @property
+    def needs(self) -> frozenset[Need]:
+        needs: set[Need] = set()
+        if self._loss.needs_reference:
+            needs.add("ref_logprobs")
+        if self._recompute:
+            needs.add("old_logprobs")
+        return frozenset(needs)
+
+    # -- annotate ---------------------------------------------------------------------------------
+    def annotate(self, samples: Sequence[Sample], needs: frozenset[Need]) -> Annotations:
+        """Logprobs [T] per sample, zero where nothing is trained, under the weights of now."""
+        if "values" in needs:
+            raise ContractError(
+                "the local trainer has no value head; use a credit that needs none, "
+                "such as group-mean"
+            )
+        return Annotations(
+            old_logprobs=self._score(self._model, samples) if "old_logprobs" in needs else None,
+            ref_logprobs=(
+                self._score(self._reference, samples) if "ref_logprobs" in needs else None
+            ),
+        )
+
+    def _score(
+        self, model: PreTrainedModel | None, samples: Sequence[Sample]
+    ) -> tuple[Floats, ...]:
+        if model is None:
+            raise ContractError(
+                "reference logprobs need a reference model; set kl_coef over 0 at construction"
+            )
+        rows: list[Floats] = []
+        with torch.no_grad():
+            for sample in samples:
+                row = np.zeros(len(sample), np.float32)
+                if trained_mask(sample).any():
+                    outputs = self._forward(model, [sample])
+                    row[trained_mask(sample)] = outputs.logprobs.float().cpu().numpy()
+                rows.append(row)
+        return tuple(rows)
+
+    # -- update -----------------------------------------------------------------------------------
+    def update(
+        self, batches: Sequence[Batch], annotations: Annotations | None = None
+    ) -> UpdateReport:
+        """One optimiser step per batch; an update without samples changes no weight."""
+        if self._loss.needs_reference and (annotations is None or annotations.ref_logprobs is None):
+            raise ContractError(
+                "this loss has a KL term; annotate the samples with ref_logprobs before the update"
+            )
+        notes = _Notes(batches, annotations, old_is_rollout=self._off_policy(batches))
+        metrics: dict[str, Mean] = {}
+        extremes = {"sampling/logp_difference/max": 0.0}
+        for batch in batches:
+            if batch.samples:
+                _add(metrics, self._step(batch, notes, extremes))
+        self._policy_version += 1
+        self._updates += 1
+        found = {name: mean.value for name, mean in metrics.items() if mean.count}
+        if any(sample.objective == "policy" for batch in batches for sample in batch.samples):
+            found |= extremes
+        return UpdateReport(
+            policy_version=self._policy_version,
+            optimizer_step=self._optimizer_step,
+            metrics=found | _counts(batches),
+        )
+
+    def _off_policy(self, batches: Sequence[Batch]) -> bool:
+        if len(batches) > 1:
+            return True
+        return any(
+            sample.policy_version not in (None, self._policy_version)
+            for batch in batches
+            for sample in batch.samples
+        )
+
+    def _step(self, batch: Batch, notes: _Notes, extremes: dict[str, float]) -> dict[str, Mean]:
+        totals = totals_of(batch)
+        metrics: dict[str, Mean] = {}
+        loss = 0.0
+        for samples in batch.micro:
+            if not any(trained_mask(sample).any() for sample in samples):
+                continue
+            tokens = trained_tokens(
+                samples,
+                totals=totals,
+                update=self._updates,
+                device=self._device,
+                old_logprobs=notes.old(samples),
+                ref_logprobs=notes.ref(samples),
+            )
+            outputs = self._forward(self._model, samples)
+            result = self._loss(tokens, outputs)
+            result.loss.backward()
+            loss += result.loss.item()
+            _add(metrics, result.metrics)
+            _add(metrics, _entropies(tokens, outputs))
+            _largest_gap(extremes, tokens, outputs)
+        metrics["grad_norm"] = Mean(total=self._apply(loss), count=1)
+        metrics["loss"] = Mean(total=loss, count=1)
+        metrics["learning_rate"] = Mean(total=self._optimizer.param_groups[0]["lr"], count=1)
+        return metrics
+
+    def _apply(self, loss: float) -> float:
+        """Clip and step; returns the gradient norm before clipping."""
+        norm = torch.nn.utils.clip_grad_norm_(
+            self._model.parameters(), self._max_grad_norm, foreach=True
+        ).item()
+        if not math.isfinite(loss) or not math.isfinite(norm):
+            self._optimizer.zero_grad(set_to_none=True)
+            raise ContractError(
+                "loss and gradient must be finite; optimiser step "
+                f"{self._optimizer_step + 1} has loss {loss} and gradient norm {norm}: lower the "
+                "learning rate, or look at this step's advantages and rollout logprobs"
+            )
+        rate = self._schedule.at(self._optimizer_step)
+        for group in self._optimizer.param_groups:
+            group["lr"] = rate
+        self._optimizer.step()
+        self._optimizer.zero_grad(set_to_none=True)
+        self._optimizer_step += 1
+        return norm
+
+    @property
+    def _device(self) -> torch.device:
+        return next(self._model.parameters()).device
+
+    def _forward(self, model: PreTrainedModel, samples: Sequence[Sample]) -> Outputs:
+        """Logprobs and entropies of the trained tokens; logits are computed for no others."""
+        length = max(map(len, samples))
+        token_ids = np.zeros((len(samples), length), np.int64)
+        wanted = np.zeros((len(samples), length), np.bool_)
+        for row, sample in enumerate(samples):
+            token_ids[row, : len(sample)] = sample.token_ids
+            wanted[row, : len(sample)] = trained_mask(sample)
+        if wanted[:, 0].any():
+            raise ContractError(
+                "the first token of a sequence has nothing before it that could predict it; "
+                "give every sequence a prompt of at least one token"
+            )
+        where = torch.from_numpy(wanted).to(self._device)
+        scores = token_logprobs(
+            model,
+            torch.from_numpy(token_ids).to(self._device),
+            where=where,
+            entropies=True,
+            temperature=self._temperature,
+        )
+        assert scores.entropies is not None
+        return Outputs(logprobs=scores.logprobs[where], entropies=scores.entropies[where])
+
+    # -- weights and state ------------------------------------------------------------------------
+    def weights(self) -> Mapping[str, Tensor]:
+        """The state dict, detached. Views of the live weights: copy what must outlast an update."""
+        return {name: tensor.detach() for name, tensor in self._model.state_dict().items()}
+
+    def save(self, folder: Path) -> None:
+        """Model in Hugging Face layout, optimiser and counters. Nothing is pickled."""
+        folder.mkdir(parents=True, exist_ok=True)
+        self._model.save_pretrained(folder)
+        save_file(optimizer_tensors(self._optimizer, self._model), folder / OPTIMIZER)
+        if self._reference is not None:
+            save_model(self._reference, str(folder / REFERENCE))
+        state = {
+            "format": 1,
+            "policy_version": self._policy_version,
+            "optimizer_step": self._optimizer_step,
+            "updates": self._updates,
+        }
+        (folder / STATE).write_text(json.dumps(state, indent=2) + "\n")
+
+    def load(self, folder: Path) -> None:
+        """Continue exactly where `save` was called. Raises DataError for a folder that is none."""
+        for name in (STATE, OPTIMIZER, "model.safetensors"):
+            if not (folder / name).is_file():
+                raise DataError(f"a trainer checkpoint holds {name}; {folder} does not")
+        state = json.loads((folder / STATE).read_text())
+        if state.get("format") != 1:
+            raise DataError(
+                f"trainer format 1 is read here; {folder / STATE} has {state.get('format')}: "
+                "use the version of Outfox that wrote it"
+            )
+        load_model(self._model, str(folder / "model.safetensors"))
+        restore_optimizer(self._optimizer, self._model, load_file(folder / OPTIMIZER))
+        if self._reference is not None:
+            if not (folder / REFERENCE).is_file():
+                raise DataError(
+                    f"{folder} was saved without a reference model, but kl_coef is over 0: "
+                    "resume with the settings of the run"
+                )
+            load_model(self._reference, str(folder / REFERENCE))
+        self._policy_version = int(state["policy_version"])
+        self._optimizer_step = int(state["optimizer_step"])
+        self._updates = int(state["updates"])
+
+
+class _Notes:
+    """Old and reference logprobs of samples, looked up by the sample itself."""
+
+    def __init__(
+        self, batches: Sequence[Batch], annotations: Annotations | None, *, old_is_rollout: bool
+    ) -> None:
+        samples = [sample for batch in batches for sample in batch.samples]
+        self._old_is_rollout = old_is_rollout
+        given = annotations or Annotations()
+        self._old = _by_sample(samples, given.old_logprobs)
+        self._ref = _by_sample(samples, given.ref_logprobs)
+
+    def old(self, samples: Sequence[Sample]) -> list[Floats] | None:
+        if self._old is not None:
+            return [self._old[id(sample)] for sample in samples]
+        return [s.rollout_logprobs for s in samples] if self._old_is_rollout else None
+
+    def ref(self, samples: Sequence[Sample]) -> list[Floats] | None:
+        return None if self._ref is None else [self._ref[id(sample)] for sample in samples]
+
+
+def _by_sample(
+    samples: Sequence[Sample], arrays: Sequence[Floats] | None
+) -> dict[int, Floats] | None:
+    if arrays is None:
+        return None
+    if len(arrays) != len(samples):
+        raise ContractError(
+            "annotations come in the order of the batches' samples, one each; "
+            f"{len(samples)} samples, {len(arrays)} annotations"
+        )
+    return {id(sample): array for sample, array in zip(samples, arrays, strict=True)}
+
+
+def _frozen_copy(model: PreTrainedModel) -> PreTrainedModel:
+    return copy.deepcopy(model).eval().requires_grad_(False)
+
+
+def _add(metrics: dict[str, Mean], more: Mapping[str, Mean]) -> None:
+    for name, mean in more.items():
+        metrics[name] = metrics[name] + mean if name in metrics else mean
+
+
+def _entropies(tokens: TrainedTokens, outputs: Outputs) -> dict[str, Mean]:
+    entropies = outputs.entropies.detach()
+    found = {"entropy": mean_of(entropies)}
+    for name, inside in tokens.spans.items():
+        found[f"entropy/{name}"] = mean_of(entropies[inside])
+    return found
+
+
+def _largest_gap(extremes: dict[str, float], tokens: TrainedTokens, outputs: Outputs) -> None:
+    gap = (outputs.logprobs.detach() - tokens.rollout_logprobs)[tokens.policy]
+    if len(gap):
+        name = "sampling/logp_difference/max"
+        extremes[name] = max(extremes[name], gap.abs().max().item())
+
+
+def _counts(batches: Iterable[Batch]) -> dict[str, float]:
+    samples = [sample for batch in batches for sample in batch.samples]
+    return {
+        "samples": float(len(samples)),
+        "tokens": float(sum(map(len, samples))),
+        "tokens/trained": float(sum(int(trained_mask(sample).sum()) for sample in samples)),
+    }
+
+
+part = LocalTrainer

@@ -1,0 +1,93 @@
+"""Every built-in credit, loss and trainer passes the public checks, and so do the fakes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from transformers import LlamaConfig, LlamaForCausalLM
+
+from outfox.core.protocols import CreditNotes
+from outfox.learning.credit.batch_scale import BatchScale
+from outfox.learning.credit.decoupled import Decoupled
+from outfox.learning.credit.gae import GAE
+from outfox.learning.credit.group_mean import GroupMean
+from outfox.learning.credit.leave_one_out import LeaveOneOut
+from outfox.learning.credit.turn_level import TurnLevel
+from outfox.learning.losses.mixed import MixedLoss
+from outfox.learning.trainers.local import LocalTrainer
+from outfox.testing.learning import (
+    FakeTrainer,
+    TotalCredit,
+    check_credit,
+    check_group_relative,
+    check_trainer,
+)
+
+GROUP_RELATIVE = [
+    GroupMean(),
+    GroupMean(scale="batch"),
+    GroupMean(scale="none"),
+    LeaveOneOut(),
+    BatchScale(),
+    Decoupled(),
+    Decoupled(batch_scale=True),
+    TurnLevel(),
+]
+
+
+@pytest.mark.parametrize(
+    "credit", [*GROUP_RELATIVE, BatchScale(baseline="batch"), TotalCredit()], ids=repr
+)
+def test_credits_keep_their_contract(credit):
+    check_credit(credit)
+
+
+@pytest.mark.parametrize("credit", GROUP_RELATIVE, ids=repr)
+def test_credits_that_compare_siblings(credit):
+    check_group_relative(credit)
+
+
+def test_gae_keeps_the_contract_of_a_credit():
+    def half(groups):
+        rows = [
+            [np.full(len(ledger), 0.5, np.float32) for ledger in trajectory.ledgers]
+            for group in groups
+            for trajectory in group.group.trajectories
+        ]
+        return CreditNotes(values=rows)
+
+    check_credit(GAE(), notes=half)
+
+
+def tiny():
+    torch.manual_seed(0)
+    return LlamaForCausalLM(
+        LlamaConfig(
+            vocab_size=16,
+            hidden_size=16,
+            intermediate_size=32,
+            num_hidden_layers=2,
+            num_attention_heads=2,
+            num_key_value_heads=1,
+            max_position_embeddings=64,
+            tie_word_embeddings=True,
+            bos_token_id=None,
+            eos_token_id=0,
+            pad_token_id=0,
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        FakeTrainer,
+        lambda: LocalTrainer(tiny()),
+        lambda: LocalTrainer(tiny(), MixedLoss(kl_coef=0.1), warmup=3, weight_decay=0.1),
+        lambda: LocalTrainer(tiny(), recompute_old_logprobs=True, schedule="cosine"),
+    ],
+    ids=["fake", "local", "local-kl", "local-recompute"],
+)
+def test_trainers_keep_their_contract(make, tmp_path):
+    check_trainer(make, tmp_path)
