@@ -1,0 +1,13 @@
+"""Call ids: unique in an episode, so that a result can name the call it answers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from outfox.core.types import Action
+
+
+def numbered(action: Action, turn: int) -> Action:
+    """The action with calls named `call-<turn>-<position>`, both from 0."""
+    calls = tuple(replace(call, id=f"call-{turn}-{k}") for k, call in enumerate(action.calls))
+    return replace(action, calls=calls)

@@ -1,0 +1,229 @@
+"""The grammar of Search-R1's four tags, on text alone (no tokenizer).
+
+    <think>Lyon country : France</think><search>France currency</search>
+    <think>France currency : Euro</think><answer>Euro [d7]</answer>
+
+Tags inside thinking are ignored; the first complete action ends the turn; an opening tag inside an
+unclosed action starts anew. Differs from Search-R1 in that it finds actions by a scan, not by one
+regular expression over everything, and in that failures are typed.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Literal, cast
+
+from outfox.core.errors import ContractError
+from outfox.core.protocols import Parsed
+from outfox.core.types import Action, ParseError, ParseFault, ToolCall
+
+Tag = Literal["think", "search", "answer", "information"]
+_TAG = re.compile(r"<(/?)(think|search|answer|information)>")
+_TAG_LIKE = re.compile(r"<(?=\s*/?\s*(?:think|search|answer|information)\b)", re.IGNORECASE)
+_READING = re.compile(r"\[(?=(?:un)?sure\])", re.IGNORECASE)
+_FORGED = re.compile(r"<\s*/?\s*information\b[^<>]*>|\[(?:un)?sure\]", re.IGNORECASE)
+_FORGED_IN_THOUGHT = re.compile(
+    r"<\s*information\b[^<>]*>.*?<\s*/\s*information\s*>|\[(?:un)?sure\]",
+    re.IGNORECASE | re.DOTALL,
+)
+_CITATION = re.compile(r"\s*\[\s*([\w.:/#@+-]+)\s*\]")
+_VALUE_MARK = " : "
+
+ACTION_ENDS = ("</search>", "</answer>")
+
+MESSAGES: dict[ParseFault, str] = {
+    "no_action": "No action was found. Write a search or an answer.",
+    "empty_query": "The query is empty. Write what to look for.",
+    "empty_answer": "The answer is empty. Write an answer.",
+    "malformed_call": "The search is not closed. Close it.",
+    "several_answers": "There is more than one answer. Write one.",
+}
+"""What a policy is told; without tags, so that no text of an environment holds one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """One block of a policy text, in characters: `text[start:end]` with its tags."""
+
+    tag: Tag
+    start: int
+    inner_start: int
+    inner_end: int
+    end: int
+    closed: bool = True
+
+    def inner(self, text: str) -> str:
+        return text[self.inner_start : self.inner_end]
+
+
+def blocks(text: str) -> list[Block]:
+    """Complete blocks in order; then the last opened one where it was never closed."""
+    found: list[Block] = []
+    opened: tuple[Tag, int, int] | None = None
+    for match in _TAG.finditer(text):
+        tag = cast(Tag, match[2])
+        if opened is not None and opened[0] == "think" and (tag != "think" or not match[1]):
+            continue  # Whatever stands in thinking is thinking.
+        if not match[1]:
+            opened = (tag, match.start(), match.end())
+        elif opened is not None and opened[0] == tag:
+            start, inner_start = opened[1:]
+            found.append(
+                Block(
+                    tag=tag,
+                    start=start,
+                    inner_start=inner_start,
+                    inner_end=match.start(),
+                    end=match.end(),
+                )
+            )
+            opened = None
+    if opened is not None:
+        tag, start, inner_start = opened
+        end = len(text)
+        found.append(
+            Block(
+                tag=tag,
+                start=start,
+                inner_start=inner_start,
+                inner_end=end,
+                end=end,
+                closed=False,
+            )
+        )
+    return found
+
+
+def action_end(text: str) -> int | None:
+    """Where the first complete action ends; what follows is no part of the turn."""
+    for block in blocks(text):
+        if block.closed and block.tag in ("search", "answer"):
+            return block.end
+    return None
+
+
+def parse(text: str) -> Parsed:
+    """A finished policy text as an action or a typed error."""
+    found = blocks(text)
+    end = action_end(text)
+    flags = ("forged_observation",) if forged(text[:end], found) else ()
+    for block in found:
+        if not block.closed or block.tag not in ("search", "answer"):
+            continue
+        inner = block.inner(text)
+        if block.tag == "search":
+            if blank(inner):
+                return Parsed(error=_error("empty_query"), flags=flags)
+            call = ToolCall(id="call", name="search", arguments={"query": inner.strip()})
+            return Parsed(action=Action(calls=(call,)), flags=flags)
+        if _answers(text, found) > 1:
+            return Parsed(error=_error("several_answers"), flags=flags)
+        answer, citations = split_citations(inner)
+        if blank(answer):
+            return Parsed(error=_error("empty_answer"), flags=flags)
+        return Parsed(action=Action(answer=answer, citations=citations), flags=flags)
+    unclosed = bool(found) and not found[-1].closed and found[-1].tag == "search"
+    return Parsed(error=_error("malformed_call" if unclosed else "no_action"), flags=flags)
+
+
+def write(action: Action, thought: str = "", *, spaced: bool = False) -> str:
+    """The text that `parse` reads back as this action.
+
+    Raises ContractError where the tags cannot say it: several calls, another tool than `search`,
+    or a text that holds tags, brackets like a citation or nothing but blanks.
+    """
+    space = " " if spaced else ""
+    thinking = f"<think>{space}{thought}</think>" if thought else ""
+    if action.answer is not None:
+        cited = "".join(f" [{one}]" for one in action.citations)
+        text = f"{thinking}<answer>{space}{action.answer}{cited}</answer>"
+    else:
+        queries = [call.arguments.get("query") for call in action.calls if call.name == "search"]
+        if len(queries) != len(action.calls) or len(queries) != 1:
+            raise ContractError(
+                "the tags write one call of 'search' or an answer per turn; got calls "
+                f"{[call.name for call in action.calls]}: use another codec"
+            )
+        text = f"{thinking}<search>{space}{queries[0]}</search>"
+    if not same_action(parse(text).action, action):
+        raise ContractError(
+            f"an action is read back as it was written; {text!r} is not: leave out tags, "
+            "citation brackets and outer blanks in thought, query and answer"
+        )
+    return text
+
+
+def same_action(left: Action | None, right: Action | None) -> bool:
+    """Equal but for the ids of their calls."""
+    if left is None or right is None:
+        return left is right
+    return (left.answer, left.citations) == (right.answer, right.citations) and [
+        (call.name, dict(call.arguments)) for call in left.calls
+    ] == [(call.name, dict(call.arguments)) for call in right.calls]
+
+
+def value_range(text: str, thought: Block) -> tuple[int, int] | None:
+    """Characters of a thought's value: after the last ` : `, else all; None where it is blank."""
+    inner = thought.inner(text)
+    mark = inner.rfind(_VALUE_MARK)
+    return trimmed(text, thought.inner_start + (mark + 3 if mark >= 0 else 0), thought.inner_end)
+
+
+def trimmed(text: str, start: int, end: int) -> tuple[int, int] | None:
+    """The range without outer blanks; None where nothing is left."""
+    inner = text[start:end]
+    if not inner.strip():
+        return None
+    return start + len(inner) - len(inner.lstrip()), start + len(inner.rstrip())
+
+
+def forged(text: str, found: Sequence[Block]) -> bool:
+    """True where the policy wrote what only an environment may write.
+
+    Thinking may mention the tag; a whole block or a reading mark is a forgery there too.
+    """
+    outside, position = "", 0
+    for block in found:
+        if block.tag == "think" and block.start < len(text):
+            if _FORGED_IN_THOUGHT.search(block.inner(text)):
+                return True
+            outside += text[position : block.start]
+            position = block.end
+    return bool(_FORGED.search(outside + text[position:]))
+
+
+def split_citations(text: str) -> tuple[str, tuple[str, ...]]:
+    """`Paris [d12]` as `Paris` and its cited ids, in order, with repeats."""
+    return _CITATION.sub("", text).strip(), tuple(_CITATION.findall(text))
+
+
+def escape(text: str, control: Collection[str] = ()) -> str:
+    """Environment text in which no tag, reading mark or `control` token is written out.
+
+    Their `<` becomes `&lt;`, their `[` `&#91;`. Control tokens that begin otherwise are left to the
+    tokenizer, which is told to split them.
+    """
+    text = _READING.sub("&#91;", _TAG_LIKE.sub("&lt;", text))
+    for token in control:
+        if token.startswith("<") and token in text:
+            text = text.replace(token, "&lt;" + token[1:])
+    return text
+
+
+def blank(text: str) -> bool:
+    """True where nothing is visible: blanks, zero-width and control characters."""
+    return all(ch.isspace() or unicodedata.category(ch) in ("Cc", "Cf") for ch in text)
+
+
+def _answers(text: str, found: Sequence[Block]) -> int:
+    """Opening answer tags outside thinking."""
+    thoughts = [block for block in found if block.tag == "think"]
+    starts = [m.start() for m in _TAG.finditer(text) if m[0] == "<answer>"]
+    return sum(not any(b.start <= start < b.end for b in thoughts) for start in starts)
+
+
+def _error(fault: ParseFault) -> ParseError:
+    return ParseError(fault=fault, message=MESSAGES[fault])

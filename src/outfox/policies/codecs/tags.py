@@ -1,0 +1,276 @@
+"""Codec `tags`: Search-R1's four tags inside one growing assistant turn.
+
+    chat template │ <think>…</think>[sure]<search>q</search> │ <information>…</information> │ …
+    prompt        │ policy          env   policy             │ environment                  │ policy
+
+Observations are inserted as text; no chat role stands between them. Differs from Search-R1: text of
+an environment is escaped and cut in tokens with its tag closed, tags inside thinking are ignored,
+and a reading may follow a thought (`pauses`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from itertools import groupby, islice
+from typing import Any, Protocol
+
+import numpy as np
+
+from outfox.core.errors import ConfigError
+from outfox.core.ledger import Ints, Span
+from outfox.core.protocols import Parsed, Rendered
+from outfox.core.types import Action, Message, ToolSpec
+from outfox.policies.codecs import markup
+from outfox.policies.codecs.alignment import align
+
+SEARCH_R1_INSTRUCTIONS = (
+    "Answer the given question. You must conduct reasoning inside <think> and </think> first every "
+    "time you get new information. After reasoning, if you find you lack some knowledge, you can "
+    "call a search engine by <search> query </search> and it will return the top searched results "
+    "between <information> and </information>. You can search as many times as your want. If you "
+    "find no further external knowledge needed, you can directly provide the answer inside "
+    "<answer> and </answer>, without detailed illustrations. For example, "
+    "<answer> Beijing </answer>. Question: "
+)
+"""The prompt of Search-R1 (Jin et al. 2025), for the setting `instructions`."""
+
+
+class Tokenizer(Protocol):
+    """What the codec needs of a Hugging Face tokenizer."""
+
+    @property
+    def chat_template(self) -> Any: ...
+    @property
+    def all_special_ids(self) -> list[int]: ...
+    @property
+    def unk_token_id(self) -> int | None: ...
+    @property
+    def added_tokens_decoder(self) -> Mapping[int, Any]: ...
+    def get_vocab(self) -> Mapping[str, int]: ...
+    def __call__(self, text: str, **settings: Any) -> Any: ...
+    def decode(self, token_ids: Any, **settings: Any) -> Any: ...
+    def apply_chat_template(self, conversation: Any, **settings: Any) -> Any: ...
+
+
+class Tags:
+    """Codec over any Hugging Face tokenizer that has a chat template.
+
+    `pauses`: a thought's end is a pause, where a reading may be inserted. `spaced`: a blank stands
+    after an opening tag, for tokenizers whose words carry their leading blank; None decides by the
+    vocabulary. `separator` stands around an observation; None is a blank line as in Search-R1, or
+    nothing where the tag is one token. `instructions` are put before the first user message.
+    Raises ConfigError where the tokenizer has no chat template, or one that opens a thought itself.
+    """
+
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        *,
+        pauses: bool = False,
+        spaced: bool | None = None,
+        separator: str | None = None,
+        instructions: str = "",
+    ) -> None:
+        if not tokenizer.chat_template:
+            raise ConfigError(
+                "codec 'tags' renders the opening with the tokenizer's chat template; this "
+                "tokenizer has none: set its chat_template"
+            )
+        self._tokenizer = tokenizer
+        self._pauses = pauses
+        self._instructions = instructions
+        self._control = tuple(str(t.content) for t in tokenizer.added_tokens_decoder.values())
+        self._acting = frozenset(tokenizer.all_special_ids) - {tokenizer.unk_token_id}
+        self._piece = lru_cache(maxsize=1 << 18)(self._decode_after)
+        self._plain = lru_cache(maxsize=4096)(self._encode_plain)
+        self._opening = lru_cache(maxsize=1024)(self._encode_opening)
+        self._spaced = self._carries_blanks() if spaced is None else spaced
+        single = len(self.encode("<information>")) == 1
+        around = ("" if single else "\n\n") if separator is None else separator
+        self._before = self.encode(f"{around}<information>")
+        self._after = self.encode(f"</information>{around}")
+        self._check_template()
+
+    @property
+    def spaced(self) -> bool:
+        """Whether `write` puts a blank after an opening tag."""
+        return self._spaced
+
+    @property
+    def stop(self) -> tuple[str, ...]:
+        return ("</think>", *markup.ACTION_ENDS) if self._pauses else markup.ACTION_ENDS
+
+    # -- messages to tokens ------------------------------------------------------------------------
+    def render(self, messages: Sequence[Message], tools: Sequence[ToolSpec] = ()) -> Rendered:
+        """The opening by the chat template, exactly as it writes special tokens.
+
+        What follows the last user message (a rewritten history) goes on in the assistant's turn.
+        The tags are explained by `instructions`, so `tools` are not written out.
+        """
+        last = max((i for i, m in enumerate(messages) if m.role in ("user", "system")), default=-1)
+        head, tail = messages[: last + 1], messages[last + 1 :]
+        parts = [self._opening(tuple(self._chat(head)))]
+        for role, run in groupby(tail, key=lambda message: message.role):
+            if role == "tool":
+                parts.append(self.extend(tuple(run)).token_ids)
+            else:
+                parts += [self.encode(message.content) for message in run]
+        return Rendered(token_ids=np.concatenate(parts))
+
+    def extend(self, messages: Sequence[Message], limit: int | None = None) -> Rendered:
+        """One `<information>` block with the messages in order, escaped.
+
+        Raises ConfigError where `limit` does not even hold the tags.
+        """
+        if not messages:
+            return Rendered(token_ids=np.zeros(0, np.int64))
+        body = self._plain(self._body(messages))
+        room = len(body)
+        if limit is not None:
+            room = limit - len(self._before) - len(self._after)
+            if room < 0:
+                raise ConfigError(
+                    f"an observation's limit holds at least its tags, {limit - room} tokens; "
+                    f"got {limit}: raise max_observation_tokens"
+                )
+        truncated = len(body) > room
+        if truncated:
+            body = body[: self._cut(body, room)]
+        return Rendered(
+            token_ids=np.concatenate([self._before, body, self._after]), truncated=truncated
+        )
+
+    def encode(self, text: str) -> Ints:
+        ids = self._tokenizer(text, add_special_tokens=False)["input_ids"]
+        return np.asarray(ids, np.int64)
+
+    def decode(self, token_ids: Ints) -> str:
+        return self._decode(token_ids.tolist())
+
+    # -- policy text -------------------------------------------------------------------------------
+    def parse(self, text: str, *, finished: bool = True, after_observation: bool = False) -> Parsed:
+        if finished or markup.action_end(text) is not None:
+            return markup.parse(text)
+        paused = self._pause(text, after_observation) if self._pauses else None
+        return Parsed(paused=paused, flags=markup.parse(text).flags)
+
+    def write(self, action: Action, thought: str = "") -> str:
+        return markup.write(action, thought, spaced=self._spaced)
+
+    def spans(
+        self, token_ids: Ints, *, after_observation: bool, continued: bool = False
+    ) -> tuple[Span, ...]:
+        """`thought`, `draft` or `note` (its value), `decision`, `query`, `answer`.
+
+        <think> Lyon country : France </think> <search> Lyon </search>
+               [       thought       ]         [decision]
+                              [draft]                  [query]
+        """
+        aligned = align(token_ids.tolist(), self._decode, self._piece)
+        text = aligned.text
+        found: list[Span] = []
+
+        def add(name: str, characters: tuple[int, int] | None) -> None:
+            start, end = aligned.tokens(*characters) if characters else (0, 0)
+            if start < end:
+                found.append(Span(name=name, start=start, end=end))
+
+        follows_thought = continued
+        for k, block in enumerate(markup.blocks(text)):
+            if follows_thought and block.tag != "information":
+                add("decision", (block.start, block.inner_start))
+            follows_thought = block.tag == "think"
+            if not block.closed:
+                break
+            inner = markup.trimmed(text, block.inner_start, block.inner_end)
+            if block.tag == "think":
+                add("thought", inner)
+                noted = after_observation and not continued and k == 0
+                add("note" if noted else "draft", markup.value_range(text, block))
+            elif block.tag != "information":
+                add("query" if block.tag == "search" else "answer", inner)
+                break
+        return tuple(found)
+
+    # -- inside ------------------------------------------------------------------------------------
+    def _pause(self, text: str, after_observation: bool) -> str | None:
+        found = markup.blocks(text)
+        if not found or found[-1].tag != "think" or not found[-1].closed:
+            return None
+        last = found[-1]
+        if text[last.end :].strip() or markup.value_range(text, last) is None:
+            return None
+        return "note" if after_observation and len(found) == 1 else "draft"
+
+    def _decode(self, token_ids: Sequence[int]) -> str:
+        text = self._tokenizer.decode(
+            list(token_ids), skip_special_tokens=False, clean_up_tokenization_spaces=False
+        )
+        return str(text)
+
+    def _decode_after(self, before: int | None, token: int) -> str:
+        """What a token adds to the text of the one before it."""
+        if before is None:
+            return self._decode((token,))
+        return self._decode((before, token))[len(self._decode((before,))) :]
+
+    def _encode_plain(self, text: str) -> Ints:
+        """Text that cannot act: no id in it is a control token's."""
+        ids = self._tokenizer(text, add_special_tokens=False, split_special_tokens=True)
+        return np.asarray([i for i in ids["input_ids"] if i not in self._acting], np.int64)
+
+    def _body(self, messages: Sequence[Message]) -> str:
+        joiner, lead = (" ", " ") if self._spaced else ("\n", "")
+        body = joiner.join(message.content.strip() for message in messages)
+        return lead + markup.escape(body, self._control)
+
+    def _cut(self, body: Ints, room: int) -> int:
+        """The most tokens, at most `room`, that end with a whole code point."""
+        for count in range(room, max(room - 4, 0), -1):
+            if not self.decode(body[:count]).endswith("\ufffd"):
+                return count
+        return 0 if room < 4 else room  # A replacement character that the text itself holds.
+
+    def _chat(self, messages: Sequence[Message]) -> list[tuple[str, str]]:
+        """(role, content) per chat item; tool results join the assistant's text before them."""
+        chat: list[tuple[str, str]] = []
+        instructions = self._instructions
+        for message in messages:
+            role, content = message.role, message.content
+            if role == "user":
+                content, instructions = instructions + content, ""
+            if role == "tool":
+                role = "assistant"
+                content = f"<information>{self._body([message])}</information>"
+            if role == "assistant" and chat and chat[-1][0] == "assistant":
+                chat[-1] = (role, chat[-1][1] + content)
+            else:
+                chat.append((role, content))
+        return chat
+
+    def _encode_opening(self, chat: tuple[tuple[str, str], ...]) -> Ints:
+        ids = self._tokenizer.apply_chat_template(
+            [{"role": role, "content": content} for role, content in chat],
+            add_generation_prompt=True,
+            tokenize=True,
+            return_dict=False,
+        )
+        return np.asarray(ids, np.int64)
+
+    def _check_template(self) -> None:
+        text = self.decode(self.render([Message(role="user", content="question")]).token_ids)
+        if text.rstrip().endswith("<think>"):
+            raise ConfigError(
+                "codec 'tags' reads thoughts that the policy opens; this chat template ends with "
+                "an open <think>: choose a template (or its setting) that leaves it out"
+            )
+
+    def _carries_blanks(self) -> bool:
+        """True where every sampled word of the vocabulary costs more without its blank."""
+        known = (self._piece(None, token) for token in self._tokenizer.get_vocab().values())
+        words = [w for w in islice(known, 4096) if w[:1] == " " and w[1:].isalpha()][:64]
+        return bool(words) and all(len(self.encode(w[1:])) > len(self.encode(w)) for w in words)
+
+
+part = Tags

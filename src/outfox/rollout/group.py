@@ -1,0 +1,127 @@
+"""Groups of siblings: every task played `group_size` times, all at once."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from outfox.core.errors import ConfigError
+from outfox.core.protocols import EnvironmentFactory, Policy
+from outfox.core.types import EpisodeKey, Group, Task, Trajectory
+from outfox.rollout.episode import run_episode
+from outfox.rollout.limits import Limits
+from outfox.rollout.readings import Reading
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RolloutPlan:
+    """How often each task is played. Raises ConfigError for numbers that allow nothing."""
+
+    group_size: int = 8
+    greedy_baselines: int = 0
+    """Further siblings per group at temperature 0, numbered from `group_size` on."""
+    redraw_until: Callable[[Group], bool] | None = None
+    """A group for which this is False is drawn anew (dynamic sampling, DAPO, Yu et al. 2025)."""
+    max_redraws: int = 0
+    """Per task; then the last group is kept."""
+
+    def __post_init__(self) -> None:
+        if self.group_size < 1 or self.greedy_baselines < 0 or self.max_redraws < 0:
+            raise ConfigError(
+                "a rollout plan has group_size of at least 1, greedy_baselines and max_redraws of "
+                f"at least 0; got {self.group_size}, {self.greedy_baselines}, {self.max_redraws}"
+            )
+
+
+async def rollout(
+    tasks: Sequence[Task],
+    *,
+    step: int,
+    seed: int,
+    plan: RolloutPlan,
+    policy: Policy,
+    environment: EnvironmentFactory,
+    limits: Limits,
+    readings: Mapping[str, Reading] | None = None,
+    greedy: Policy | None = None,
+    progress: Callable[[Trajectory], None] | None = None,
+) -> tuple[Group, ...]:
+    """One Group per task, in order; all siblings of all tasks run concurrently.
+
+    A group's id, `step/index/task_id`, names the occurrence of a task, so that a task drawn twice
+    makes two groups. `greedy` plays `plan.greedy_baselines`; `progress` hears of every episode as
+    it ends. Raises ConfigError where baselines are asked for without a greedy policy.
+    """
+    if plan.greedy_baselines and greedy is None:
+        raise ConfigError(
+            f"greedy_baselines={plan.greedy_baselines} needs a greedy policy: pass one, or set 0"
+        )
+
+    async def episode(task: Task, group_id: str, sibling: int) -> Trajectory:
+        player = policy if sibling < plan.group_size or greedy is None else greedy
+        trajectory = await run_episode(
+            task,
+            EpisodeKey(seed=seed, step=step, group_id=group_id, sibling=sibling),
+            policy=player,
+            environment=environment,
+            limits=limits,
+            readings=readings,
+        )
+        if progress is not None:
+            progress(trajectory)
+        return trajectory
+
+    async def group(task: Task, index: int) -> Group:
+        drawn = await draw(task, f"{step}/{index}/{task.task_id}")
+        for redraw in range(1, plan.max_redraws + 1):
+            if plan.redraw_until is None or plan.redraw_until(drawn):
+                break
+            drawn = await draw(task, f"{step}/{index}/{task.task_id}/redraw-{redraw}")
+        return drawn
+
+    async def draw(task: Task, group_id: str) -> Group:
+        siblings = range(plan.group_size + plan.greedy_baselines)
+        played = await _all([episode(task, group_id, sibling) for sibling in siblings])
+        return Group(group_id=group_id, trajectories=tuple(played))
+
+    groups = tuple(await _all([group(task, index) for index, task in enumerate(tasks)]))
+    _tell(groups, plan)
+    return groups
+
+
+async def _all(coroutines: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
+    """All results in order; the first failure cancels the others and is raised as it is."""
+    try:
+        async with asyncio.TaskGroup() as together:
+            running = [together.create_task(coroutine) for coroutine in coroutines]
+    except BaseExceptionGroup as failures:
+        raise failures.exceptions[0] from None
+    return [task.result() for task in running]
+
+
+def _tell(groups: Sequence[Group], plan: RolloutPlan) -> None:
+    """Say what would otherwise stay silent: no turn could be read, a filter kept no group."""
+    turns = [turn for group in groups for t in group.trajectories for turn in t.turns]
+    if turns and all(turn.action is None for turn in turns):
+        log.warning(
+            "0 of %d policy turns parsed as an action; the last was %r: does the codec fit the "
+            "model's format?",
+            len(turns),
+            turns[-1].text[-200:],
+        )
+    if plan.redraw_until is not None:
+        unmet = sum(not plan.redraw_until(group) for group in groups)
+        if unmet:
+            log.warning(
+                "%d of %d groups did not meet redraw_until after %d redraws and are kept as they "
+                "are; raise max_redraws, or choose tasks of another difficulty",
+                unmet,
+                len(groups),
+                plan.max_redraws,
+            )
