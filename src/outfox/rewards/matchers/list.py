@@ -1,0 +1,104 @@
+"""List: items matched one to one; right where precision and recall are both 1.
+
+"Bosnia and Herzegovina" and "Washington, D.C." are split as little as the gold asks for: neighbours
+that together name a gold item are one item.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from typing import cast
+
+from outfox.rewards.matchers.assertion import assertion_fault, without_lead_in
+from outfox.rewards.matchers.gold import Gold, Match
+from outfox.rewards.matchers.normalise import unicode
+
+ItemMatcher = Callable[[Gold, str], Match]
+
+_STRONG = re.compile(r"\s*(?:[;;\n]|(?<!\d)、)\s*")
+_ANY = re.compile(r"\s*(?:[;;、\n]|,(?!\d{3})|,|\s+and\s+|\s+&\s+|以及|和|及|与)\s*", re.IGNORECASE)
+_BULLET = re.compile(r"^\s*(?:[-*•]|\d+[.)])\s+", re.MULTILINE)
+
+
+def match_list(gold: Gold, answer: str, matcher: ItemMatcher) -> Match:
+    """`matcher` compares one item with one gold item."""
+    golds = cast("tuple[Gold, ...]", gold.answer)
+    fault = assertion_fault(answer)
+    if fault:
+        return Match(right=False, why=fault, precision=0.0, recall=0.0)
+    items = split_items(without_lead_in(answer), golds, matcher)
+    edges = [[matcher(wanted, item).right for wanted in golds] for item in items]
+    pairs = one_to_one(edges)
+    precision = pairs / len(items) if items else 0.0
+    recall = pairs / len(golds)
+    return Match(
+        right=precision == recall == 1.0,
+        why=f"{pairs} of {len(items)} items are gold, of {len(golds)}",
+        precision=precision,
+        recall=recall,
+    )
+
+
+def split_items(answer: str, golds: Sequence[Gold], matcher: ItemMatcher) -> list[str]:
+    """The answer's items; neighbours are joined where together they are a gold item."""
+    listed = _json_items(answer)
+    if listed is not None:
+        return listed
+    answer = _BULLET.sub("", answer).strip().rstrip(".。")
+    items: list[str] = []
+    for stretch in filter(None, _STRONG.split(answer)):
+        items += _joined(stretch, golds, matcher)
+    return items
+
+
+def _joined(stretch: str, golds: Sequence[Gold], matcher: ItemMatcher) -> list[str]:
+    """From left to right, the longest run of neighbours that is a gold item, else one piece."""
+    cuts = [0, *(hit.start() for hit in _ANY.finditer(stretch)), len(stretch)]
+    items: list[str] = []
+    begin = 0
+    while begin < len(cuts) - 1:
+        runs = {
+            end: _trimmed(stretch[cuts[begin] : cuts[end]]) for end in range(begin + 1, len(cuts))
+        }
+        golden = [
+            end for end, run in runs.items() if any(matcher(gold, run).right for gold in golds)
+        ]
+        end = max(golden, default=begin + 1)
+        if unicode(runs[end]):
+            items.append(runs[end])
+        begin = end
+    return items
+
+
+def _trimmed(text: str) -> str:
+    """Without the separator it begins with."""
+    hit = _ANY.match(text)
+    return text[hit.end() :] if hit else text
+
+
+def _json_items(answer: str) -> list[str] | None:
+    if not answer.lstrip().startswith("["):
+        return None
+    try:
+        data = json.loads(answer)
+    except json.JSONDecodeError:
+        return None
+    return [str(item) for item in cast("list[object]", data)] if isinstance(data, list) else None
+
+
+def one_to_one(edges: Sequence[Sequence[bool]]) -> int:
+    """Most pairs that can be formed when each item and each gold is used once (Kuhn's method)."""
+    taken: dict[int, int] = {}
+
+    def place(item: int, seen: set[int]) -> bool:
+        for gold, fits in enumerate(edges[item]):
+            if fits and gold not in seen:
+                seen.add(gold)
+                if gold not in taken or place(taken[gold], seen):
+                    taken[gold] = item
+                    return True
+        return False
+
+    return sum(place(item, set()) for item in range(len(edges)))
