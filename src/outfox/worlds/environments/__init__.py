@@ -1,0 +1,1 @@
+"""Episodes: what answers a policy message."""

@@ -1,0 +1,97 @@
+# pyright: standard
+"""BM25 (Robertson et al. 1994, Lucene's variant) in memory, over `bm25s`.
+
+    documents ─words─▶ sparse scores ◀─words─ query ─▶ the top_k highest, ties by document order
+
+Deterministic: no stemming, no stop words; NFKC and lower case; Chinese is cut into words.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Sequence
+
+import bm25s
+import numpy as np
+
+from outfox.core.errors import DataError
+from outfox.core.types import Document
+
+_HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+_WORD = re.compile(rf"[{_HAN}]+|\d+(?:\.\d+)*|(?:(?![{_HAN}])[^\W_])+")
+_IS_HAN = re.compile(rf"[{_HAN}]")
+
+
+class BM25:
+    """A Retriever. Title and text of a document are searched as one.
+
+    `words`: Chinese words (names) that the segmenter must not cut apart.
+    Raises DataError for an empty corpus.
+    """
+
+    def __init__(
+        self,
+        documents: Sequence[Document],
+        *,
+        k1: float = 1.5,
+        b: float = 0.75,
+        words: Sequence[str] = (),
+    ) -> None:
+        if not documents:
+            raise DataError("a corpus holds at least one document; this one is empty")
+        self._documents = tuple(documents)
+        self._chinese_words = tuple(unicodedata.normalize("NFKC", word).lower() for word in words)
+        self._cut: Callable[[str], list[str]] | None = None
+        vocabulary: dict[str, int] = {}
+        rows = [
+            [
+                vocabulary.setdefault(word, len(vocabulary))
+                for word in self.words(_content(document))
+            ]
+            for document in documents
+        ]
+        self._vocabulary = vocabulary
+        # Documents without a single word are legal; the index wants at least one known id.
+        self._index = bm25s.BM25(k1=k1, b=b, method="lucene", backend="numpy")
+        if vocabulary:
+            self._index.index((rows, vocabulary), show_progress=False)
+
+    def words(self, text: str) -> list[str]:
+        """The searchable words of a text, in order, with repeats."""
+        found: list[str] = []
+        for word in _WORD.findall(unicodedata.normalize("NFKC", text).lower()):
+            found += self._segment(word) if _IS_HAN.match(word) else [word]
+        return found
+
+    def search(self, queries: Sequence[str], top_k: int) -> list[list[Document]]:
+        """Per query at most `top_k` documents, best first; none that shares no word with it."""
+        return [[document for document, _ in self.scores(query, top_k)] for query in queries]
+
+    def scores(self, query: str, top_k: int) -> list[tuple[Document, float]]:
+        """Like `search` for one query, with BM25 scores (all positive)."""
+        ids = [self._vocabulary[word] for word in self.words(query) if word in self._vocabulary]
+        if not ids or top_k < 1:
+            return []
+        scores = self._index.get_scores_from_ids(ids)
+        # All that reach the top_k-th best score: ties are cut by document order below.
+        cut = max(len(scores) - top_k, 0)
+        floor = np.partition(scores, cut)[cut]
+        hits = np.flatnonzero(scores >= floor) if floor > 0 else np.flatnonzero(scores > 0)
+        order = hits[np.argsort(-scores[hits], kind="stable")][:top_k]
+        return [(self._documents[int(i)], float(scores[i])) for i in order]
+
+    def _segment(self, run: str) -> list[str]:
+        if self._cut is None:
+            # The segmenter is an optional dependency: loaded where Chinese text occurs.
+            from outfox.worlds.retrieval.chinese import segmenter
+
+            self._cut = segmenter(self._chinese_words)
+        return self._cut(run)
+
+
+part = BM25
+
+
+def _content(document: Document) -> str:
+    return f"{document.title} {document.text}"

@@ -1,0 +1,67 @@
+"""Corpora in JSON lines: `{"id", "contents"}`, or `{"id", "title", "text", "date"}`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from outfox.core.errors import DataError
+from outfox.core.types import Document
+
+
+def load_corpus(path: Path) -> tuple[Document, ...]:
+    """Documents of a JSON-lines file, in order.
+
+    `contents` may begin with a title line, as in `"Lima"\\nLima is ...`.
+    Raises DataError: no such file, no document, or a row (named by its number) without id or text,
+    that is no JSON object, or whose id is taken.
+    """
+    if not path.is_file():
+        raise DataError(f"a corpus is a JSON-lines file; {path} is none: check corpus.path")
+    documents: dict[str, Document] = {}
+    with path.open(encoding="utf-8") as lines:
+        for number, line in enumerate(lines, start=1):
+            if not line.strip():
+                continue
+            document = _document(line, f"{path.name} row {number}", path.stem)
+            if document.id in documents:
+                raise DataError(f"{path.name} row {number}: the id {document.id!r} is taken")
+            documents[document.id] = document
+    if not documents:
+        raise DataError(f"a corpus holds at least one document; {path} holds none")
+    return tuple(documents.values())
+
+
+def _document(line: str, where: str, source: str) -> Document:
+    try:
+        row: Any = json.loads(line)
+    except json.JSONDecodeError as error:
+        raise DataError(f"{where}: every row is a JSON object; {error}") from error
+    if not isinstance(row, dict):
+        raise DataError(f"{where}: every row is a JSON object; found {type(row).__name__}")
+    fields: dict[str, Any] = {str(key): value for key, value in row.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    if fields.get("id") is None:
+        raise DataError(f"{where}: the column 'id' is missing")
+    title, text = fields.get("title") or "", fields.get("text")
+    if text is None:
+        title, text = _split_contents(fields.get("contents"), title)
+    if not isinstance(text, str) or not text.strip():
+        raise DataError(f"{where}: the column 'contents' (or 'text') is missing or empty")
+    date = fields.get("date")
+    return Document(
+        id=str(fields["id"]),
+        title=str(title),
+        text=text,
+        source=str(fields.get("source") or source),
+        date=None if date is None else str(date),
+    )
+
+
+def _split_contents(contents: Any, title: str) -> tuple[str, Any]:
+    """Search-R1's corpora write `"Title"` on the first line of `contents`."""
+    if isinstance(contents, str) and not title and contents.startswith('"') and "\n" in contents:
+        first, rest = contents.split("\n", 1)
+        if first.rstrip().endswith('"') and rest.strip():
+            return first.strip().strip('"'), rest
+    return title, contents

@@ -1,0 +1,1 @@
+"""What an episode lets the policy call. Made anew for each episode."""

@@ -1,0 +1,128 @@
+"""The search tool: a query in, passages out, over any Retriever."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from outfox.core.errors import ConfigError
+from outfox.core.protocols import Retriever
+from outfox.core.seeding import derive, uniforms
+from outfox.core.types import JSON, Document, ToolResult, ToolSpec
+
+MAX_QUERY = 10_000
+"""Characters; a longer query is refused with the reason."""
+
+
+class SearchTool:
+    """A Tool over a retriever.
+
+    `top_k`: most passages per call; `show_ids`: each passage begins with `[id]`, so that it can be
+    cited; `separator` stands between passages; `nothing` is said where no passage matched, with
+    status `empty`. `error_rate`: share of calls that fail with status `error`, drawn from `seed`
+    and the call's number, so that a re-run fails alike. `delay(call)` in seconds: for tests of
+    timing.
+    """
+
+    def __init__(
+        self,
+        retriever: Retriever,
+        *,
+        top_k: int = 2,
+        show_ids: bool = False,
+        separator: str = "\n",
+        nothing: str = "Nothing was found.",
+        failed: str = "The search failed.",
+        error_rate: float = 0.0,
+        seed: int = 0,
+        delay: Callable[[int], float] | None = None,
+        name: str = "search",
+        description: str = "Search for passages that answer a query.",
+    ) -> None:
+        if top_k < 1:
+            raise ConfigError(f"top_k is at least 1; {top_k} would return nothing")
+        if not 0 <= error_rate <= 1:
+            raise ConfigError(f"error_rate is a share between 0 and 1; got {error_rate}")
+        self._retriever = retriever
+        self._top_k = top_k
+        self._show_ids = show_ids
+        self._separator = separator
+        self._nothing = nothing
+        self._failed = failed
+        self._error_rate = error_rate
+        self._key = derive(seed, "search-error")
+        self._delay = delay
+        self._calls = 0
+        parameters = {
+            "type": "object",
+            "properties": {"query": {"type": "string", "description": "What to look for."}},
+            "required": ["query"],
+            "additionalProperties": False,
+        }
+        self._spec = ToolSpec(name=name, description=description, parameters=parameters)
+
+    @property
+    def spec(self) -> ToolSpec:
+        return self._spec
+
+    async def __call__(self, call_id: str, arguments: Mapping[str, JSON]) -> ToolResult:
+        number, start = self._calls, time.perf_counter()
+        self._calls += 1
+        if self._delay is not None:
+            await asyncio.sleep(self._delay(number))
+        result = self._answer(call_id, number, arguments)
+        return replace(result, seconds=time.perf_counter() - start)
+
+    def _answer(self, call_id: str, number: int, arguments: Mapping[str, JSON]) -> ToolResult:
+        problem = _problem(arguments)
+        if problem is not None:
+            return self._result(call_id, problem, status_error=problem)
+        if self._error_rate and uniforms([self._key], [number])[0] < self._error_rate:
+            return self._result(call_id, self._failed, status_error="injected failure")
+        documents = self._retriever.search([arguments["query"]], self._top_k)[0]
+        if not documents:
+            return ToolResult(
+                tool_call_id=call_id, name=self._spec.name, content=self._nothing, status="empty"
+            )
+        content = self._separator.join(map(self._line, documents))
+        return self._result(call_id, content, documents=tuple(documents))
+
+    def _result(
+        self,
+        call_id: str,
+        content: str,
+        *,
+        documents: tuple[Document, ...] = (),
+        status_error: str | None = None,
+    ) -> ToolResult:
+        return ToolResult(
+            tool_call_id=call_id,
+            name=self._spec.name,
+            content=content,
+            documents=documents,
+            status="ok" if status_error is None else "error",
+            error=status_error,
+        )
+
+    def _line(self, document: Document) -> str:
+        return f"[{document.id}] {document.text}" if self._show_ids else document.text
+
+
+part = SearchTool
+
+
+def _problem(arguments: Mapping[str, JSON]) -> str | None:
+    """What is wrong with the arguments, said to the policy; None where nothing is."""
+    unknown = sorted(set(arguments) - {"query"})
+    if unknown:
+        return f"search takes 'query' only; got {', '.join(unknown)}."
+    query = arguments.get("query")
+    if not isinstance(query, str):
+        return f"search needs a text 'query'; got {type(query).__name__}."
+    if not query.strip():
+        return "search needs a query that is not empty."
+    if len(query) > MAX_QUERY:
+        return f"a query holds at most {MAX_QUERY} characters; this one holds {len(query)}."
+    return None

@@ -1,0 +1,161 @@
+"""Questions of every kind and split, with labels that rewards and evaluation read.
+
+One hop: `known`, `unknown`, `conflict`, `changed`, `unanswerable`. Two hops, by whether the first
+and the second are known: `two_known_known`, `two_known_unknown`, ... A held-out question's last
+fact is held out; a training question touches no held-out fact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from outfox.core.types import JSON, Message, Task
+from outfox.worlds.when_to_search.facts import YEAR, Fact, Facts, is_quantity
+from outfox.worlds.when_to_search.passages import Corpus, query
+from outfox.worlds.when_to_search.phrases import PHRASES, Phrases
+
+KINDS = (
+    "known",
+    "unknown",
+    "two_known_known",
+    "two_known_unknown",
+    "two_unknown_known",
+    "two_unknown_unknown",
+    "conflict",
+    "changed",
+    "unanswerable",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """One wording of one question. `facts` are its hops, in order."""
+
+    kind: str
+    facts: tuple[Fact, ...]
+    text: str
+    wording: int
+    held_out: bool
+    cue: str = ""
+    """The word that its canonical query adds: the cue of a conflict, the year of a change."""
+
+    @property
+    def id(self) -> str:
+        hops = "+".join(f"{fact.entity}/{fact.relation}" for fact in self.facts)
+        return f"{self.kind}:{hops}:{self.wording}"
+
+
+def make_questions(facts: Facts) -> Iterator[Question]:
+    """All questions, both splits."""
+    phrases = PHRASES[facts.language]
+    for fact in facts.all:
+        if fact.role == "plain":
+            kind = "known" if fact.known else "unknown"
+            texts = _plain(phrases, fact.relation, fact.entity)
+            yield from _wordings(kind, (fact,), texts, fact.held_out)
+            yield from _two_hops(facts, phrases, fact)
+        elif fact.role == "removed":
+            texts = _plain(phrases, fact.relation, fact.entity)
+            yield from _wordings("unanswerable", (fact,), texts, fact.held_out)
+        elif fact.role == "conflict":
+            texts = [phrases.join(template, e=fact.entity) for template in phrases.latest]
+            yield from _wordings("conflict", (fact,), texts, fact.held_out, phrases.cue)
+        else:
+            yield from _wordings("changed", (fact,), _dated(phrases, fact), fact.held_out, YEAR)
+
+
+def _two_hops(facts: Facts, phrases: Phrases, first: Fact) -> Iterator[Question]:
+    """Chains that begin with `first`: a city's country, or a country's capital."""
+    if first.relation not in phrases.nested:
+        return
+    entity = phrases.join(phrases.nested[first.relation], e=first.entity)
+    for relation in phrases.questions:
+        second = facts.at.get((first.value, relation))
+        if second is None or second.role != "plain" or second.value in (first.entity, first.value):
+            continue
+        if relation == "country" or (first.held_out and not second.held_out):
+            continue
+        knows = ["known" if fact.known else "unknown" for fact in (first, second)]
+        texts = _plain(phrases, relation, entity)
+        yield from _wordings(f"two_{'_'.join(knows)}", (first, second), texts, second.held_out)
+
+
+def _plain(phrases: Phrases, relation: str, entity: str) -> list[str]:
+    return [phrases.join(template, e=entity) for template in phrases.questions[relation]]
+
+
+def _dated(phrases: Phrases, fact: Fact) -> list[str]:
+    """Every wording, with the year before and after it."""
+    texts: list[str] = []
+    for plain in _plain(phrases, fact.relation, fact.entity):
+        before, after = phrases.dated
+        texts.append(phrases.join(before, y=YEAR, q=plain[0].lower() + plain[1:]))
+        bare = plain.removesuffix(phrases.stop).rstrip()
+        texts.append(phrases.join(after, y=YEAR, q=bare))
+    return texts
+
+
+def _wordings(
+    kind: str, facts: tuple[Fact, ...], texts: Sequence[str], held_out: bool, cue: str = ""
+) -> Iterator[Question]:
+    for wording, text in enumerate(texts):
+        yield Question(
+            kind=kind, facts=facts, text=text, wording=wording, held_out=held_out, cue=cue
+        )
+
+
+def is_sound(
+    question: Question, corpus: Corpus, phrases: Phrases, found: Callable[[str], Sequence[str]]
+) -> bool:
+    """Does the corpus treat the question as its kind promises? `found`: query -> ids returned.
+
+    Conflict: the canonical query shows the earlier passage only, with the cue the later only.
+    Changed: the query with the year shows the new value. Unanswerable: something about the entity.
+    """
+    fact = question.facts[-1]
+    plain = found(query(phrases, fact))
+    if question.kind == "unanswerable":
+        return any(identity in corpus.about.get(fact.entity, ()) for identity in plain)
+    if question.kind not in ("conflict", "changed"):
+        return True
+    cued = found(query(phrases, fact, question.cue))
+    new, old = corpus.gold[fact.key], corpus.outdated[fact.key]
+    if question.kind == "changed":
+        return new in cued
+    return old in plain and new not in plain and new in cued and old not in cued
+
+
+def make_task(question: Question, corpus: Corpus, language: str, system: str = "") -> Task:
+    """The task with its gold and labels."""
+    last = question.facts[-1]
+    kind = "number" if is_quantity(last.relation) else "entity"
+    answerable = question.kind != "unanswerable"
+    solvable = question.kind in ("known", "two_known_known")
+    gold = [corpus.gold[fact.key] for fact in question.facts if fact.key in corpus.gold]
+    relevant = list(gold) if answerable else list(corpus.about[last.entity])
+    if question.kind == "conflict":
+        relevant.append(corpus.outdated[last.key])
+    unknown = sum(not fact.known for fact in question.facts)
+    metadata: dict[str, JSON] = {
+        "kind": question.kind,
+        "solvable": "solvable" if solvable else "unsolvable",
+        "must_ground": question.kind == "changed",
+        "answerable": answerable,
+        "gold_evidence": gold,
+        "relevant_ids": relevant,
+        "hops": 2 if question.kind == "conflict" else len(question.facts),
+        "min_calls": 1 if question.kind == "changed" else unknown,
+        "entities": [fact.entity for fact in question.facts],
+        "question": question.text,
+        "language": language,
+    }
+    prompt = (Message(role="user", content=question.text),)
+    if system:
+        prompt = (Message(role="system", content=system), *prompt)
+    return Task(
+        task_id=question.id,
+        prompt=prompt,
+        reference={"type": kind, "answer": last.value if answerable else None},
+        metadata=metadata,
+    )

@@ -1,0 +1,103 @@
+"""What a policy acts in: tasks, what answers the policy, and what a cold start imitates."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from outfox.core.errors import ConfigError
+from outfox.core.protocols import Codec, EnvironmentFactory, Retriever, TaskSource
+from outfox.core.results import Demonstration, Event
+from outfox.core.seeding import rng
+from outfox.core.types import Opening, Task
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lexicon:
+    """Every word of a world, for a tokenizer whose tokens are whole words."""
+
+    words: tuple[str, ...]
+    """Words, punctuation marks and numbers; none holds a space."""
+    names: tuple[str, ...]
+    """Names; may hold spaces, each is to be one token."""
+    separator: str
+    """What stands between two words in running text: a space, or nothing (Chinese)."""
+
+
+DrillName = Literal["recall", "copy", "found", "missing"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drill:
+    """One item of a gate: after `opening` and `events` the policy's next think block is judged."""
+
+    name: DrillName
+    opening: Opening
+    events: tuple[Event, ...]
+    expected: str
+    """The right think block's content, e.g. `Peru currency : Peruvian Sol`."""
+    value: str
+    """Its last part, e.g. `Peruvian Sol`, or the word for missing."""
+
+
+class DemonstrationSource(Protocol):
+    """What a cold start imitates. Pure: the same arguments give the same items."""
+
+    def take(self, step: int, count: int) -> Sequence[Demonstration]: ...
+    def drills(self, name: DrillName, count: int, seed: int) -> Sequence[Drill]:
+        """Items of a gate; not among what `take` gives, but for the facts to be recalled."""
+        ...
+
+
+class Demonstrator(Protocol):
+    """Makes a DemonstrationSource whose text is written by `codec`.
+
+    `readings`: an environment-owned reading follows every think block.
+    """
+
+    def __call__(self, codec: Codec, *, readings: bool = False) -> DemonstrationSource: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """Everything that a recipe needs of a world."""
+
+    name: str
+    language: str
+    train: TaskSource
+    held_out: Sequence[Task]
+    """On facts that training never asks; every prefix is balanced over kinds."""
+    environment: EnvironmentFactory
+    retriever: Retriever | None = None
+    demonstrations: Demonstrator | None = None
+    lexicon: Lexicon | None = None
+
+    def draw(self, count: int, seed: int) -> tuple[Task, ...]:
+        """`count` held-out tasks, balanced over `metadata["kind"]`, drawn by seed.
+
+        Raises ConfigError where fewer are held out.
+        """
+        if count > len(self.held_out):
+            raise ConfigError(
+                f"{self.name} holds out {len(self.held_out)} questions; {count} were asked for: "
+                "lower eval.questions"
+            )
+        return balanced(self.held_out, seed)[:count]
+
+
+def balanced(tasks: Sequence[Task], seed: int) -> tuple[Task, ...]:
+    """All tasks, in seeded order, kinds taking turns until each is used up."""
+    by_kind: dict[str, list[Task]] = defaultdict(list)
+    for task in tasks:
+        by_kind[str(task.metadata.get("kind", ""))].append(task)
+    piles: list[list[Task]] = []
+    for kind in sorted(by_kind):
+        pile = by_kind[kind]
+        rng(seed, "balanced", kind).shuffle(pile)
+        piles.append(pile[::-1])
+    drawn: list[Task] = []
+    while any(piles):
+        drawn += [pile.pop() for pile in piles if pile]
+    return tuple(drawn)
