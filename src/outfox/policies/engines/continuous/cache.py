@@ -75,6 +75,7 @@ class Cache:
             self._move(source, target, tokens)
         return sorted(names, key=self._rows.__getitem__)
 
+    @torch.inference_mode()
     def copy(self, parent: str, child: str, tokens: int) -> None:
         """Give `child` a copy of the parent's first `tokens`."""
         self.reserve([child], tokens)

@@ -76,7 +76,7 @@ def _tempered(logits: Tensor, rules: Sequence[Rule]) -> Tensor:
 
 def _nucleus(probs: Tensor, limits: Tensor) -> Tensor:
     """Zero outside the smallest set of tokens whose probability reaches the limit."""
-    ordered, order = probs.sort(-1, descending=True, stable=True)
+    ordered, order = probs.sort(dim=-1, descending=True, stable=True)
     before = ordered.double().cumsum(-1) - ordered
     ordered[before >= limits[:, None]] = 0.0
     return torch.zeros_like(probs).scatter_(1, order, ordered)
