@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from outfox.core.errors import ContractError
 from outfox.core.ledger import Bools, Floats, Ints, Owner, Span
 from outfox.core.types import Group, Message, Opening
 
@@ -65,10 +66,17 @@ class Score:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoredGroup:
-    """A group with one score per trajectory, in order."""
+    """A group with one score per trajectory, in order. Raises ContractError for another number."""
 
     group: Group
     scores: tuple[Score, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.scores) != len(self.group.trajectories):
+            raise ContractError(
+                f"a group has one score per trajectory; {self.group.group_id} has "
+                f"{len(self.group.trajectories)} trajectories and {len(self.scores)} scores"
+            )
 
 
 # -- learning -------------------------------------------------------------------------------------
@@ -151,6 +159,8 @@ class Batch:
 class Annotations:
     """What a trainer computed for samples, one [T] each, where it was asked for."""
 
+    samples: tuple[Sample, ...] = ()
+    """The samples, in order; packing may deal them out in another."""
     old_logprobs: tuple[Floats, ...] | None = None
     ref_logprobs: tuple[Floats, ...] | None = None
     values: tuple[Floats, ...] | None = None

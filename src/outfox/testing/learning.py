@@ -72,7 +72,7 @@ def episode(
 def _ledger(pattern: str, spans: Sequence[Span]) -> Ledger:
     segments: list[Segment] = []
     first = True
-    for owner, letters in groupby(enumerate(pattern), key=lambda at: _owner(at[1])):
+    for owner, letters in groupby(enumerate(pattern), key=_owner_at):
         ids = [PAD if letter == "e" else 1 + place % 7 for place, letter in letters]
         policy = owner == "policy"
         segments.append(
@@ -86,6 +86,10 @@ def _ledger(pattern: str, spans: Sequence[Span]) -> Ledger:
         )
         first = first and not policy
     return Ledger(segments=tuple(segments))
+
+
+def _owner_at(place: tuple[int, str]) -> Owner:
+    return _owner(place[1])
 
 
 def _owner(letter: str) -> Owner:
@@ -186,6 +190,7 @@ class FakeTrainer:
     def annotate(self, samples: Sequence[Sample], needs: frozenset[Need]) -> Annotations:
         zeros = tuple(np.zeros(len(sample), np.float32) for sample in samples)
         return Annotations(
+            samples=tuple(samples),
             old_logprobs=zeros if "old_logprobs" in needs else None,
             ref_logprobs=zeros if "ref_logprobs" in needs else None,
             values=zeros if "values" in needs else None,

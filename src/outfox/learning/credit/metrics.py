@@ -30,8 +30,10 @@ def credit_metrics(
     `reward`, `reward_std` (mean of the groups' standard deviations), `frac_reward_zero_std` (share
     of groups), `rewards/<signal>/mean`, `left_out/<reason>` (trajectories), `cancelling_groups`
     (groups whose parts differ while the totals do not; also logged as a warning). A mean over
-    nothing is absent, never 0.
+    nothing is absent, never 0; without groups there are no metrics.
     """
+    if not groups:
+        return {}
     values = [totals(group) for group in groups]
     known = [own[scored(own)] for own in values]
     metrics = {f"left_out/{reason}": 0.0 for reason in get_args(LeftOut)}

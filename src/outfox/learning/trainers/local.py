@@ -55,9 +55,9 @@ REFERENCE = "reference.safetensors"
 class LocalTrainer:
     """Owns the weights of `model` and their optimiser. Implements the Trainer protocol.
 
-    `model` is a transformers causal language model; it is trained in place. Annotations given to
-    `update` are in the order of the batches' samples. Raises ContractError, naming the optimiser
-    step, when a loss or a gradient is not finite: the weights are then those of the step before.
+    `model` is a transformers causal language model; it is trained in place. Raises ContractError,
+    naming the optimiser step, when a loss or a gradient is not finite: the weights are then those
+    of the step before.
     """
 
     def __init__(
@@ -123,6 +123,7 @@ class LocalTrainer:
                 "such as group-mean"
             )
         return Annotations(
+            samples=tuple(samples),
             old_logprobs=self._score(self._model, samples) if "old_logprobs" in needs else None,
             ref_logprobs=(
                 self._score(self._reference, samples) if "ref_logprobs" in needs else None
@@ -307,11 +308,11 @@ class _Notes:
     def __init__(
         self, batches: Sequence[Batch], annotations: Annotations | None, *, old_is_rollout: bool
     ) -> None:
-        samples = [sample for batch in batches for sample in batch.samples]
         self._old_is_rollout = old_is_rollout
         given = annotations or Annotations()
-        self._old = _by_sample(samples, given.old_logprobs)
-        self._ref = _by_sample(samples, given.ref_logprobs)
+        _check_annotated(batches, given)
+        self._old = _by_sample(given.samples, given.old_logprobs)
+        self._ref = _by_sample(given.samples, given.ref_logprobs)
 
     def old(self, samples: Sequence[Sample]) -> list[Floats] | None:
         if self._old is not None:
@@ -327,12 +328,18 @@ def _by_sample(
 ) -> dict[int, Floats] | None:
     if arrays is None:
         return None
-    if len(arrays) != len(samples):
-        raise ContractError(
-            "annotations come in the order of the batches' samples, one each; "
-            f"{len(samples)} samples, {len(arrays)} annotations"
-        )
     return {id(sample): array for sample, array in zip(samples, arrays, strict=True)}
+
+
+def _check_annotated(batches: Sequence[Batch], notes: Annotations) -> None:
+    if notes.old_logprobs is None and notes.ref_logprobs is None:
+        return
+    known = {id(sample) for sample in notes.samples}
+    if any(id(sample) not in known for batch in batches for sample in batch.samples):
+        raise ContractError(
+            "every sample of an annotated update was annotated; one was not: annotate the very "
+            "samples that are packed"
+        )
 
 
 def _frozen_copy(model: PreTrainedModel) -> PreTrainedModel:
