@@ -7,14 +7,12 @@ from dataclasses import dataclass
 
 from outfox.core.protocols import Credit, CreditNotes, EnvironmentFactory, Policy, Rubric
 from outfox.core.results import ScoredGroup, TrajectoryCredit
-from outfox.core.types import Task
+from outfox.core.types import Task, Trajectory
 from outfox.evaluation.intervals import NOT_MEASURED, Estimate
 from outfox.evaluation.metrics import Measures, measure
 from outfox.rollout.group import RolloutPlan, rollout
 from outfox.rollout.limits import Limits
 from outfox.rollout.readings import Reading
-
-NO_READINGS: Mapping[str, Reading] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -34,36 +32,42 @@ async def evaluate(
     environment: EnvironmentFactory,
     rubric: Rubric,
     limits: Limits,
-    readings: Mapping[str, Reading] = NO_READINGS,
+    readings: Mapping[str, Reading] | None = None,
     samples: int = 2,
     seed: int = 1,
     step: int = 0,
-    chunk: int = 64,
+    chunk: int = 128,
     credit: Credit | None = None,
     closed_book_recall: Estimate = NOT_MEASURED,
     progress: Callable[[int, int], None] | None = None,
 ) -> Evaluation:
     """`samples` episodes per task, `chunk` tasks at a time; how they are drawn is the policy's.
 
-    `step`: where the rubric's schedules stand. The episodes' randomness depends on `seed` alone,
-    so before and after face the same draws. `progress(done, all)` is called after each chunk.
+    `step`: where the rubric's schedules stand. The draws depend on `seed` and `chunk` alone, so
+    before and after face the same ones. `progress(done, all)` hears of every episode.
     """
-    plan = RolloutPlan(group_size=samples)
     groups: list[ScoredGroup] = []
+    done = 0
+
+    def played(_: Trajectory) -> None:
+        nonlocal done
+        done += 1
+        if progress:
+            progress(done, len(tasks) * samples)
+
     for start in range(0, len(tasks), chunk):
-        played = await rollout(
+        drawn = await rollout(
             tasks[start : start + chunk],
-            step=start // chunk,
+            step=start,
             seed=seed,
-            plan=plan,
+            plan=RolloutPlan(group_size=samples),
             policy=policy,
             environment=environment,
             limits=limits,
             readings=readings,
+            progress=played,
         )
-        groups += [ScoredGroup(group=g, scores=rubric.score(g, step=step)) for g in played]
-        if progress:
-            progress(min(start + chunk, len(tasks)), len(tasks))
+        groups += [ScoredGroup(group=g, scores=rubric.score(g, step=step)) for g in drawn]
     return Evaluation(
         groups=tuple(groups),
         measures=measure(groups, closed_book_recall=closed_book_recall),

@@ -1,0 +1,60 @@
+"""One training step's episodes as metrics: what the policy did, beside what it earned."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from outfox.core.results import ScoredGroup
+from outfox.evaluation.metrics import measure
+
+SHOWN = (
+    "accuracy",
+    "wrong",
+    "over_search",
+    "under_search",
+    "j",
+    "abstain_right",
+    "abstain_false",
+    "calls",
+    "calls_known",
+    "calls_needed",
+)
+"""Estimates of `Measures` that are worth following step by step."""
+
+
+def behaviour(groups: Sequence[ScoredGroup]) -> dict[str, float]:
+    """`behaviour/<measure>`, `parts/<part>/mean`, `stop/<reason>`, `tools/*`, `completions/*`.
+
+    Parts are the contributions to the total, over scored episodes: they sum to `reward`. What
+    cannot be measured in these episodes is absent.
+    """
+    measures = measure(groups)
+    found = {f"behaviour/{name}": getattr(measures, name).value for name in SHOWN}
+    found |= {f"stop/{reason}": share for reason, share in measures.stops.items()}
+    return {name: value for name, value in found.items() if value is not None} | {
+        **_parts(groups),
+        **_tools(groups),
+    }
+
+
+def _parts(groups: Sequence[ScoredGroup]) -> dict[str, float]:
+    scored = [score for group in groups for score in group.scores if score.total is not None]
+    sums: dict[str, float] = defaultdict(float)
+    for score in scored:
+        for name, value in score.parts.items():
+            sums[name] += value
+    return {f"parts/{name}/mean": total / len(scored) for name, total in sorted(sums.items())}
+
+
+def _tools(groups: Sequence[ScoredGroup]) -> dict[str, float]:
+    trajectories = [t for group in groups for t in group.group.trajectories]
+    results = [result for t in trajectories for result in t.results]
+    failed = sum(result.status in ("error", "timeout") for result in results)
+    if not trajectories:
+        return {}
+    return {
+        "completions/mean_length": sum(t.policy_tokens for t in trajectories) / len(trajectories),
+        "tools/call_frequency": sum(len(t.calls) for t in trajectories) / len(trajectories),
+        **({"tools/failure_frequency": failed / len(results)} if results else {}),
+    }
