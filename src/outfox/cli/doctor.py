@@ -119,6 +119,7 @@ def diagnose() -> Diagnosis:
         extras={
             name: Extra(enables=ENABLES[name], missing=tuple(p for p in packages if not _has(p)))
             for name, packages in extras().items()
+            if name in ENABLES
         },
         cache=_folder(cache_folder()),
         here=_folder(Path.cwd()),

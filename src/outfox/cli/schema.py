@@ -15,5 +15,8 @@ app = verb("Example: outfox schema > recipe.schema.json")
 
 @app.command(epilog=app.info.epilog)
 def schema() -> None:
-    """Print the JSON Schema of a recipe, for editors; settings of built-in parts included."""
+    """Print the JSON Schema of a recipe, for editors.
+
+    Settings of built-in parts are included.
+    """
     typer.echo(json.dumps(json_schema(Recipe), indent=2, ensure_ascii=False))

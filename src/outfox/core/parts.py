@@ -20,6 +20,7 @@ import pkgutil
 import sys
 import typing
 from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -259,4 +260,6 @@ def _default(factory: Factory, parameter: inspect.Parameter) -> Any:
             if each.name == parameter.name and callable(each.default_factory):
                 return field(default_factory=each.default_factory)
     default = parameter.default
-    return field(default_factory=lambda: default)
+    if default.__class__.__hash__ is None:  # a list or dict, which a dataclass refuses
+        return field(default_factory=lambda: copy(default))
+    return field(default=default)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
+import sys
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any, cast
 
 from pydantic import TypeAdapter
@@ -11,22 +15,50 @@ from outfox.core.errors import ConfigError
 from outfox.core.parts import Parts, built_ins, settings_type
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_EXTENDS = {"type": "string", "description": "A shipped recipe or a path, merged below this one."}
 _USER_CODE = {"type": "string", "pattern": ":", "description": "path.py:attr or module:attr"}
 
 
 def json_schema(cls: type) -> dict[str, Any]:
-    """The schema of a settings dataclass. Fields `Annotated[Part, InFamily(...)]` list their parts.
+    """The schema of a recipe whose settings are the dataclass `cls`.
 
-    Imports every built-in of the families it meets; one whose package is missing stays open.
+    Fields `Annotated[Part, InFamily(...)]` list their parts. Imports every built-in of the families
+    it meets; one whose package is missing stays open. Nothing is required of a recipe file that
+    `extends` another.
     """
     root = TypeAdapter[Any](cls).json_schema()
     defs: dict[str, Any] = root.pop("$defs", {})
+    notes = _field_notes(cls)
+    for name, node in (*defs.items(), (cls.__name__, root)):
+        for key, note in notes.get(name, {}).items():
+            node["properties"][key].setdefault("description", note)
     families: dict[str, None] = {}
     root = _close(root, families)
     defs = {name: _close(each, families) for name, each in defs.items()}
     for family in families:
         defs |= _family(family)
-    return {"$schema": _DIALECT, **root, "$defs": defs}
+    root["properties"] = {"extends": _EXTENDS, **root["properties"]}
+    required = root.pop("required", [])
+    alone = {"anyOf": [{"required": ["extends"]}, {"required": required}]} if required else {}
+    return {"$schema": _DIALECT, **root, **alone, "$defs": defs}
+
+
+def _field_notes(cls: type) -> dict[str, dict[str, str]]:
+    """Class to field to the docstring under the field, for all classes of the module of `cls`."""
+    notes: dict[str, dict[str, str]] = {}
+    for node in ast.parse(inspect.getsource(sys.modules[cls.__module__])).body:
+        if not isinstance(node, ast.ClassDef):
+            continue
+        for before, after in pairwise(node.body):
+            match before, after:
+                case (
+                    ast.AnnAssign(target=ast.Name(id=name)),
+                    ast.Expr(value=ast.Constant(value=str(note))),
+                ):
+                    notes.setdefault(node.name, {})[name] = " ".join(note.split())
+                case _:
+                    pass
+    return notes
 
 
 def _close(node: Any, families: dict[str, None]) -> Any:

@@ -29,8 +29,8 @@ class Scale:
     names: list[str] = field(default_factory=list)
 
 
-def plain(first, second: Model, *, shift: int, note: str | None = None):
-    return (first, second, shift, note)
+def plain(first, second: Model, *, shift: int, note: str | None = None, more: list[int] = [1]):
+    return (first, second, shift, note, more)
 
 
 def untyped(first, *, shift=1): ...
@@ -65,7 +65,7 @@ def test_keyword_only_parameters_are_settings_and_the_rest_is_supplied(user: Pat
     scale = parts.make("credit", Part(type="mine.py:Scale", settings={"factor": 3}), "model")
     assert (scale.model, scale.factor, scale.mode, scale.names) == ("model", 3.0, "mean", [])
     made = parts.make("credit", Part(type="mine.py:plain", settings={"shift": 1}), "a", "b")
-    assert made == ("a", "b", 1, None)
+    assert made == ("a", "b", 1, None, [1])
     assert parts.make("credit", Part(type="mine.py:Old"), "model").rows == 3
 
 
