@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal, Protocol
 
 from outfox.core.errors import ConfigError
-from outfox.core.protocols import Codec, EnvironmentFactory, Retriever, TaskSource
+from outfox.core.protocols import Codec, EnvironmentFactory, Retriever, TaskSource, Tool
 from outfox.core.results import Demonstration, Event
 from outfox.core.seeding import rng
 from outfox.core.types import Opening, Task
@@ -101,3 +102,14 @@ def balanced(tasks: Sequence[Task], seed: int) -> tuple[Task, ...]:
     while any(piles):
         drawn += [pile.pop() for pile in piles if pile]
     return tuple(drawn)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Supplies:
+    """What a recipe gives a world besides its settings."""
+
+    tools: tuple[Callable[[], Tool], ...] = ()
+    """The user's tools, made anew for each episode."""
+    tasks: Path | None = None
+    """Rows of the user's own."""
+    corpus: Path | None = None

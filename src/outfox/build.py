@@ -1,0 +1,284 @@
+"""From a recipe to parts that fit: names resolved, settings validated, seams joined.
+
+recipe.yaml ─▶ Recipe ─assemble─▶ System: world · model · codec · engine · policy · rubric · ...
+                                    ├─ imitation(system)      ─▶ Lesson: a stage, its trainer
+                                    └─ reinforcement(system)  ─▶ Lesson
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any, cast
+
+from outfox.core.config import Part, RecipeFile, to_data, validate
+from outfox.core.errors import ConfigError, did_you_mean
+from outfox.core.parts import Parts
+from outfox.core.protocols import Codec, Credit, Engine, Sampling, Signal, Trainer
+from outfox.core.recipe import Recipe
+from outfox.core.types import JSON, Task
+from outfox.evaluation.solvability import refresh
+from outfox.learning.algorithms import algorithm
+from outfox.loop import Imitate, Probe, Reinforce
+from outfox.policies.codecs.check import check_codec
+from outfox.policies.engine_policy import EnginePolicy
+from outfox.policies.loading import LoadedModel, load
+from outfox.policies.tiny import build_model, build_tokenizer
+from outfox.rewards.rubric import RubricTree
+from outfox.rewards.solvability import Solvability, WorldSolvability
+from outfox.rewards.tree import load_tree
+from outfox.rollout.group import RolloutPlan
+from outfox.rollout.limits import Limits
+from outfox.rollout.readings import READINGS, Reading
+from outfox.worlds.world import DemonstrationSource, Supplies, World
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class System:
+    """Everything that a run is made of, but for what is trained."""
+
+    recipe: Recipe
+    config: Mapping[str, JSON]
+    """The recipe with every setting of every part written out."""
+    parts: Parts
+    world: World
+    model: LoadedModel
+    """As it begins; trainers train this model in place."""
+    codec: Codec
+    engine: Engine
+    policy: EnginePolicy
+    rubric: RubricTree
+    table: Solvability | None
+    """Closed-book readings of the policy; None where the world's labels serve."""
+    credit: Credit
+    plan: RolloutPlan
+    limits: Limits
+    readings: Mapping[str, Reading]
+    demonstrations: DemonstrationSource | None
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The user's own files that were loaded."""
+        return tuple(Path(file) for file in self.parts.files)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Lesson:
+    """A stage for the loop, and the trainer that it updates."""
+
+    stage: Imitate | Reinforce
+    trainer: Trainer
+    steps: int
+
+
+def assemble(file: RecipeFile, *, allow_user_code: bool = True) -> System:
+    """All parts of a recipe. Raises ConfigError or DataError before anything is written."""
+    recipe = validate(Recipe, {"name": file.name, **file.data})
+    parts = Parts(allow_user_code=allow_user_code, folders=file.folders)
+    readings = _readings(recipe)
+    world = _world(recipe, parts, file.folders)
+    model = _model(recipe, world)
+    codec: Codec = parts.make("codec", _with(recipe.codec, pauses=bool(readings)), model.tokenizer)
+    check_codec(codec)
+    engine: Engine = parts.make("engine", recipe.engine, model.model, model.tokenizer)
+    chosen = algorithm(recipe.algorithm, parts)
+    table = Solvability() if recipe.solvability.source == "probe" else None
+    rubric = _rubric(recipe, parts, table or WorldSolvability())
+    size = recipe.rollout.group_size
+    plan = {**chosen.plan, **({} if size is None else {"group_size": size})}
+    return System(
+        recipe=recipe,
+        config=_resolved(recipe, parts, rubric),
+        parts=parts,
+        world=world,
+        model=model,
+        codec=codec,
+        engine=engine,
+        policy=EnginePolicy(
+            engine,
+            codec,
+            sampling=Sampling(temperature=recipe.sampling.temperature, top_p=recipe.sampling.top_p),
+        ),
+        rubric=rubric,
+        table=table,
+        credit=parts.make("credit", chosen.credit, where="algorithm.credit"),
+        plan=validate(RolloutPlan, plan, where="algorithm"),
+        limits=_limits(recipe, engine),
+        readings=readings,
+        demonstrations=(
+            world.demonstrations(codec, readings=bool(readings)) if world.demonstrations else None
+        ),
+    )
+
+
+def imitation(system: System) -> Lesson:
+    """The cold start: the world's demonstrations, imitated."""
+    cold = system.recipe.cold_start
+    trainer = _with(system.recipe.trainer, **cold.trainer)
+    return Lesson(
+        stage=Imitate(demonstrations=_demonstrations(system), codec=system.codec, count=cold.items),
+        trainer=_trainer(system, trainer, where="cold_start.trainer"),
+        steps=cold.steps,
+    )
+
+
+def reinforcement(system: System) -> Lesson:
+    """Episodes of the policy, rewarded by the rubric."""
+    recipe, replay = system.recipe, system.recipe.replay
+    return Lesson(
+        stage=Reinforce(
+            tasks=system.world.train,
+            count=recipe.rollout.tasks,
+            seed=recipe.seed,
+            policy=system.policy,
+            environment=system.world.environment,
+            plan=system.plan,
+            limits=system.limits,
+            rubric=system.rubric,
+            credit=system.credit,
+            readings=system.readings,
+            frozen_spans=recipe.frozen_spans,
+            replay=(
+                Imitate(
+                    demonstrations=_demonstrations(system),
+                    codec=system.codec,
+                    count=replay.items,
+                    weight=replay.weight,
+                    names=replay.names,
+                )
+                if replay.items
+                else None
+            ),
+            probe=_probe(system),
+        ),
+        trainer=_trainer(system, recipe.trainer, where="trainer"),
+        steps=recipe.steps,
+    )
+
+
+# -- the parts ------------------------------------------------------------------------------------
+def _world(recipe: Recipe, parts: Parts, folders: tuple[Path, ...]) -> World:
+    tools = [
+        parts.make("tool", tool, where=f"tools.{index}") for index, tool in enumerate(recipe.tools)
+    ]
+    supplies = Supplies(
+        tools=tuple(tools),
+        tasks=_found(recipe.tasks.path, folders),
+        corpus=_found(recipe.corpus.path, folders),
+    )
+    return parts.make("world", recipe.world, supplies)
+
+
+def _found(path: str | None, folders: tuple[Path, ...]) -> Path | None:
+    """A path of the recipe is meant from the current folder, else from the recipe's own."""
+    if path is None:
+        return None
+    tried = [base / Path(path).expanduser() for base in (Path(), *folders)]
+    return next((each for each in tried if each.exists()), tried[0])
+
+
+def _model(recipe: Recipe, world: World) -> LoadedModel:
+    settings = recipe.model
+    if settings.path:
+        return load(settings.path)
+    if world.lexicon is None:
+        raise ConfigError(
+            f"the world {world.name} has no lexicon to build a tiny policy from; set model.path "
+            "to a model folder"
+        )
+    words = (*world.lexicon.words, *world.lexicon.names)
+    tokenizer = build_tokenizer(words, context=settings.context)
+    sizes = {f.name: getattr(settings, f.name) for f in fields(settings) if f.name != "path"}
+    return LoadedModel(model=build_model(tokenizer, seed=recipe.seed, **sizes), tokenizer=tokenizer)
+
+
+def _readings(recipe: Recipe) -> dict[str, Reading]:
+    found: dict[str, Reading] = {}
+    for span, name in recipe.readings.items():
+        if name not in READINGS:
+            raise ConfigError(
+                f"readings.{span}: no reading is called '{name}'.{did_you_mean(name, READINGS)}"
+            )
+        found[span] = READINGS[name]
+    return found
+
+
+def _rubric(recipe: Recipe, parts: Parts, labels: Solvability | WorldSolvability) -> RubricTree:
+    tree = load_tree(recipe.rubric)
+    own: dict[str, Signal] = {
+        name: parts.load("signal", name, where="rubric") for name in tree.signals if ":" in name
+    }
+    return RubricTree(tree, solvability=labels, signals=own)
+
+
+def _limits(recipe: Recipe, engine: Engine) -> Limits:
+    rollout = recipe.rollout
+    room = engine.context_length
+    return Limits(
+        max_turns=rollout.max_turns,
+        max_tokens=min(rollout.max_tokens or room, room),
+        max_new_tokens=rollout.max_new_tokens,
+        max_observation_tokens=rollout.max_observation_tokens or room,
+        max_parse_errors=rollout.max_parse_errors,
+        step_seconds=rollout.step_seconds,
+    )
+
+
+def _probe(system: System) -> Probe | None:
+    table, recipe = system.table, system.recipe
+    if table is None:
+        return None
+
+    async def probe(tasks: Sequence[Task], step: int) -> int:
+        return await refresh(
+            table,
+            tasks,
+            policy=system.policy,
+            environment=system.world.environment,
+            limits=system.limits,
+            readings=system.readings,
+            policy_hash=f"version-{system.engine.policy_version}",
+            step=step,
+            k=recipe.solvability.samples,
+            seed=recipe.seed,
+            max_age=recipe.solvability.refresh,
+        )
+
+    return probe
+
+
+def _trainer(system: System, part: Part, *, where: str) -> Trainer:
+    chosen = algorithm(system.recipe.algorithm, system.parts)
+    loss = system.parts.make("loss", chosen.loss, where="algorithm.loss")
+    return system.parts.make("trainer", part, system.model.model, loss, where=where)
+
+
+def _demonstrations(system: System) -> DemonstrationSource:
+    if system.demonstrations is None:
+        raise ConfigError(
+            f"the world {system.world.name} has no demonstrations to imitate; set "
+            "cold_start.steps=0 and replay.items=0, and give a trained model.path"
+        )
+    return system.demonstrations
+
+
+def _with(part: Part, **settings: JSON) -> Part:
+    return replace(part, settings={**part.settings, **settings})
+
+
+def _resolved(recipe: Recipe, parts: Parts, rubric: RubricTree) -> dict[str, JSON]:
+    """The recipe as the run folder keeps it: defaults of parts and of the rubric written out."""
+    chosen = algorithm(recipe.algorithm, parts)
+    whole: dict[str, JSON] = to_data(recipe)
+    named = {"world": recipe.world, "codec": recipe.codec, "engine": recipe.engine}
+    whole |= {family: dict(parts.resolve(family, part).data) for family, part in named.items()}
+    whole["trainer"] = dict(parts.resolve("trainer", recipe.trainer).data)
+    whole["algorithm"] = {
+        "type": chosen.name,
+        "credit": dict(parts.resolve("credit", chosen.credit).data),
+        "loss": dict(parts.resolve("loss", chosen.loss).data),
+        **chosen.plan,
+    }
+    whole["rubric"] = cast("dict[str, Any]", to_data(rubric.tree))
+    return whole

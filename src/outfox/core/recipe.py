@@ -1,0 +1,184 @@
+"""What a recipe may say. One YAML per run, validated against these dataclasses.
+
+Defaults are those of any run; the shipped recipes in `outfox/recipes` say what differs. A field of
+type `Part` names an interchangeable part (`{type: NAME, ...settings}`); its settings are validated
+against the part itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from outfox.core.config import Part
+from outfox.core.types import JSON
+
+
+def _nothing() -> dict[str, JSON]:
+    return {}
+
+
+def _confidence() -> dict[str, str]:
+    return {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSettings:
+    """Where the run folder goes."""
+
+    dir: str | None = None
+    """Folder to create; default: the next free `runs/<recipe>-NNN`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CacheSettings:
+    """What outlives a run: cold-started weights, keyed by a hash of everything that made them."""
+
+    dir: str | None = None
+    """Default: `outfox` in the user's cache folder."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PathSettings:
+    """A file or folder of the user's."""
+
+    path: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelSettings:
+    """The policy's model: a folder or hub name, or a tiny Llama built from the world's words."""
+
+    path: str | None = None
+    hidden: int = 128
+    layers: int = 4
+    heads: int = 4
+    kv_heads: int = 1
+    intermediate: int = 320
+    context: int = 512
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SamplingSettings:
+    """How the policy's tokens are drawn while it trains."""
+
+    temperature: float = 1.0
+    top_p: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RolloutSettings:
+    """How many episodes a step takes, and what each may use up."""
+
+    tasks: int = 24
+    """Tasks per step; each is played by `group_size` siblings."""
+    group_size: int | None = None
+    """Default: the algorithm's."""
+    max_turns: int = 6
+    max_tokens: int | None = None
+    """Most tokens in one ledger; default: the model's context length."""
+    max_new_tokens: int = 64
+    """Most policy tokens in one turn."""
+    max_observation_tokens: int | None = None
+    max_parse_errors: int = 0
+    """Malformed turns that are answered with a message before the episode ends."""
+    step_seconds: float = 120.0
+    """Deadline of one environment step."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplaySettings:
+    """Demonstrations mixed into each policy update, so that known facts do not fade."""
+
+    items: int = 0
+    """Demonstrations per step; 0 switches replay off."""
+    weight: float = 0.1
+    """Weight of their loss beside the policy loss."""
+    names: tuple[str, ...] = ("closed_book", "reading")
+    """Which kinds of demonstration are replayed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SolvabilitySettings:
+    """Where the rubric learns which questions need no search."""
+
+    source: Literal["probe", "world"] = "probe"
+    """`probe`: closed-book samples of the policy itself; `world`: the world's own label."""
+    samples: int = 8
+    """Closed-book samples per task (K)."""
+    refresh: int = 0
+    """Probe a step's tasks again when their reading is older than this many steps; 0: never."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColdStartSettings:
+    """Imitation of the world's demonstrations before reinforcement; the result is cached."""
+
+    steps: int = 0
+    """0 switches it off."""
+    items: int = 64
+    """Demonstrations per step."""
+    trainer: Mapping[str, JSON] = field(default_factory=_nothing)
+    """Trainer settings that differ from the recipe's `trainer`."""
+    gates: bool = True
+    """Measure the gates (recall, copy, found, missing, decision AUROC) and warn where one fails."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvalSettings:
+    """Held-out evaluation before and after training."""
+
+    questions: int = 1200
+    samples: int = 2
+    """Samples per question at temperature 1."""
+    seed: int = 1
+    before: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SaveSettings:
+    """When checkpoints are written."""
+
+    every: int = 20
+    """Steps between checkpoints; the last step always writes one."""
+    keep: int = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """One run."""
+
+    name: str
+    seed: int = 0
+    steps: int = 80
+    """Reinforcement steps."""
+    threads: int = 1
+    """Torch threads; part of what makes two runs the same bit for bit."""
+    run: RunSettings = field(default_factory=RunSettings)
+    cache: CacheSettings = field(default_factory=CacheSettings)
+    world: Part
+    """What the policy acts in."""
+    tasks: PathSettings = field(default_factory=PathSettings)
+    corpus: PathSettings = field(default_factory=PathSettings)
+    tools: tuple[Part, ...] = ()
+    """Tools besides the world's own."""
+    model: ModelSettings = field(default_factory=ModelSettings)
+    codec: Part = field(default_factory=lambda: Part(type="tags"))
+    readings: Mapping[str, str] = field(default_factory=_confidence)
+    """Span name to reading, e.g. `{draft: confidence}`; empty: no reading."""
+    engine: Part = field(default_factory=lambda: Part(type="transformers"))
+    sampling: SamplingSettings = field(default_factory=SamplingSettings)
+    rollout: RolloutSettings = field(default_factory=RolloutSettings)
+    rubric: JSON = "default"
+    """A preset's name, a path, or the tree itself."""
+    solvability: SolvabilitySettings = field(default_factory=SolvabilitySettings)
+    algorithm: Part = field(default_factory=lambda: Part(type="grpo"))
+    """A preset of credit, loss and rollout plan; its settings override the preset's."""
+    frozen_spans: tuple[str, ...] = ()
+    """Spans that the policy gradient does not touch."""
+    trainer: Part = field(default_factory=lambda: Part(type="local"))
+    replay: ReplaySettings = field(default_factory=ReplaySettings)
+    cold_start: ColdStartSettings = field(default_factory=ColdStartSettings)
+    eval: EvalSettings = field(default_factory=EvalSettings)
+    save: SaveSettings = field(default_factory=SaveSettings)

@@ -1,0 +1,161 @@
+"""The whole system on one screen.
+
+    take tasks ─▶ roll out groups ─▶ score ─▶ credit ─▶ samples ─▶ annotate ─▶ pack ─▶ update
+         ▲                                                                            │
+         └────────────── engine takes the new weights, policy_version + 1 ◀───────────┘
+
+`train` knows no files; `cli/train.py` composes run folder, display and checkpoints around it.
+A cold start is the same loop with an `Imitate` stage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from time import perf_counter
+from typing import TypeAlias
+
+from outfox.core.protocols import (
+    Codec,
+    Credit,
+    CreditNotes,
+    Engine,
+    EnvironmentFactory,
+    Policy,
+    Rubric,
+    TaskSource,
+    Trainer,
+)
+from outfox.core.results import Sample, ScoredGroup, StepResult, TrajectoryCredit
+from outfox.core.types import Task
+from outfox.learning.batching.packing import pack
+from outfox.learning.batching.samples import demonstration_sample, samples_from
+from outfox.learning.credit import credit_metrics
+from outfox.rollout.group import RolloutPlan, rollout
+from outfox.rollout.limits import Limits
+from outfox.rollout.readings import Reading
+from outfox.worlds.world import DemonstrationSource
+
+Probe: TypeAlias = Callable[[Sequence[Task], int], Awaitable[object]]
+"""(a step's tasks, the step): learn which of them the policy answers without a call."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Imitate:
+    """Samples from demonstrations."""
+
+    demonstrations: DemonstrationSource
+    codec: Codec
+    count: int
+    """Demonstrations per step."""
+    weight: float = 1.0
+    """Weight of their loss; below 1 where they are replayed beside a policy loss."""
+    names: tuple[str, ...] = ()
+    """Kinds of demonstration to keep; empty: all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Reinforce:
+    """Samples from the policy's own episodes."""
+
+    tasks: TaskSource
+    count: int
+    """Tasks per step."""
+    seed: int
+    policy: Policy
+    environment: EnvironmentFactory
+    plan: RolloutPlan
+    limits: Limits
+    rubric: Rubric
+    credit: Credit
+    readings: Mapping[str, Reading] = field(default_factory=lambda: dict[str, Reading]())
+    frozen_spans: tuple[str, ...] = ()
+    replay: Imitate | None = None
+    probe: Probe | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Experience:
+    """What a stage collected in one step."""
+
+    samples: tuple[Sample, ...]
+    groups: tuple[ScoredGroup, ...] = ()
+    credits: tuple[tuple[TrajectoryCredit, ...], ...] = ()
+    timings: Mapping[str, float] = field(default_factory=lambda: dict[str, float]())
+
+
+async def train(
+    stage: Imitate | Reinforce,
+    trainer: Trainer,
+    engine: Engine | None = None,
+    *,
+    steps: int,
+    start: int = 0,
+    max_tokens_per_micro: int = 8192,
+) -> AsyncIterator[StepResult]:
+    """Steps `start` to `steps - 1`; the engine holds the new weights when a result is yielded."""
+    for step in range(start, steps):
+        experience = await collect(stage, step)
+        begun = perf_counter()
+        notes = trainer.annotate(experience.samples, trainer.needs)
+        batches = pack(experience.samples, max_tokens_per_micro=max_tokens_per_micro)
+        report = trainer.update(batches, notes)
+        if engine is not None:
+            engine.load_weights(trainer.weights(), report.policy_version)
+        yield StepResult(
+            step=step,
+            stage="imitate" if isinstance(stage, Imitate) else "reinforce",
+            groups=experience.groups,
+            credits=experience.credits,
+            report=report,
+            metrics={**credit_metrics(experience.groups, experience.credits), **report.metrics},
+            timings={**experience.timings, "update": perf_counter() - begun},
+        )
+
+
+async def collect(stage: Imitate | Reinforce, step: int) -> Experience:
+    """One step's samples: demonstrations, or episodes rolled out, scored and credited."""
+    if isinstance(stage, Imitate):
+        return Experience(samples=imitated(stage, step))
+    clock = [perf_counter()]
+    tasks = stage.tasks.take(step, stage.count)
+    if stage.probe is not None:
+        await stage.probe(tasks, step)
+    clock.append(perf_counter())
+    groups = await rollout(
+        tasks,
+        step=step,
+        seed=stage.seed,
+        plan=stage.plan,
+        policy=stage.policy,
+        environment=stage.environment,
+        limits=stage.limits,
+        readings=stage.readings,
+    )
+    clock.append(perf_counter())
+    scored = tuple(
+        ScoredGroup(group=group, scores=stage.rubric.score(group, step=step)) for group in groups
+    )
+    clock.append(perf_counter())
+    credits = stage.credit(scored, CreditNotes())
+    samples = samples_from(scored, credits, frozen_spans=stage.frozen_spans)
+    replayed = imitated(stage.replay, step) if stage.replay else ()
+    clock.append(perf_counter())
+    seconds = [later - sooner for sooner, later in pairwise(clock)]
+    return Experience(
+        samples=(*samples, *replayed),
+        groups=scored,
+        credits=credits,
+        timings=dict(zip(("probe", "rollout", "score", "credit"), seconds, strict=True)),
+    )
+
+
+def imitated(stage: Imitate, step: int) -> tuple[Sample, ...]:
+    """The step's demonstrations as samples."""
+    return tuple(
+        replace(sample, weights=sample.weights * stage.weight)
+        for demonstration in stage.demonstrations.take(step, stage.count)
+        if not stage.names or demonstration.name in stage.names
+        for sample in [demonstration_sample(demonstration, stage.codec)]
+    )
