@@ -59,7 +59,7 @@ def _round_trip(codec: Codec, action: Action) -> None:
             f"an action is read as it was written; {text!r} became {decoded!r} in tokens and was "
             f"read as {read.action or read.error}: use another codec or tokenizer"
         )
-    if not any(decoded.rstrip().endswith(stop) for stop in codec.stop):
+    if not decoded.endswith(codec.stop):
         raise ConfigError(
             f"a stop string ends every action; none of {codec.stop} ends {decoded!r}: the engine "
             "would not stop"
