@@ -71,7 +71,7 @@ def main() -> None:
     trained = sum(int(row.loss_mask.sum()) for row in rows)
     print(f"{len(rows)} sequences, {total} tokens, {trained} trained")
     for micro in options.micro:
-        trainer = LocalTrainer(tiny_model())
+        trainer = LocalTrainer(tiny_model(), learning_rate=1e-3)
         batches = pack(rows, max_tokens_per_micro=micro)
         trainer.update(batches)
         best = min(_seconds(trainer, batches) for _ in range(options.repeats))

@@ -83,9 +83,13 @@ def tiny():
     "make",
     [
         FakeTrainer,
-        lambda: LocalTrainer(tiny()),
-        lambda: LocalTrainer(tiny(), MixedLoss(kl_coef=0.1), warmup=3, weight_decay=0.1),
-        lambda: LocalTrainer(tiny(), recompute_old_logprobs=True, schedule="cosine"),
+        lambda: LocalTrainer(tiny(), learning_rate=1e-3),
+        lambda: LocalTrainer(
+            tiny(), MixedLoss(kl_coef=0.1), learning_rate=1e-3, warmup=3, weight_decay=0.1
+        ),
+        lambda: LocalTrainer(
+            tiny(), learning_rate=1e-3, recompute_old_logprobs=True, schedule="cosine"
+        ),
     ],
     ids=["fake", "local", "local-kl", "local-recompute"],
 )

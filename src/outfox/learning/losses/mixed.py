@@ -112,8 +112,6 @@ class MixedLoss:
         coefficients = self._entropy_coefficients(tokens)
         if coefficients is not None:
             per_token = per_token - coefficients[pick] * outputs.entropies[pick]
-        gap = (logprobs.detach() - tokens.rollout_logprobs[pick]).abs()
-        metrics["sampling/logp_difference/mean"] = mean_of(gap)
         share = aggregate(
             per_token * tokens.weights[pick],
             rows,

@@ -28,6 +28,7 @@ from outfox.core.errors import ContractError, DataError
 from outfox.core.ledger import Floats
 from outfox.core.protocols import Need
 from outfox.core.results import Annotations, Batch, Sample, UpdateReport
+from outfox.learning.batching.packing import pack
 from outfox.learning.losses.mixed import MixedLoss
 from outfox.learning.losses.tokens import (
     Loss,
@@ -39,6 +40,7 @@ from outfox.learning.losses.tokens import (
     trained_mask,
     trained_tokens,
 )
+from outfox.learning.trainers.notes import Notes
 from outfox.learning.trainers.optimizer import (
     Schedule,
     adamw,
@@ -50,6 +52,8 @@ from outfox.policies.logprobs import token_logprobs
 STATE = "trainer.json"
 OPTIMIZER = "optimizer.safetensors"
 REFERENCE = "reference.safetensors"
+ANNOTATED_TOKENS = 8192
+"""Padded positions per forward pass of `annotate`."""
 
 
 class LocalTrainer:
@@ -66,7 +70,7 @@ class LocalTrainer:
         loss: Loss | None = None,
         policy_version: int = 0,
         *,
-        learning_rate: float = 1e-3,
+        learning_rate: float,
         betas: tuple[float, float] = (0.9, 0.999),
         weight_decay: float = 0.0,
         max_grad_norm: float = 1.0,
@@ -137,15 +141,15 @@ class LocalTrainer:
             raise ContractError(
                 "reference logprobs need a reference model; set kl_coef over 0 at construction"
             )
-        rows: list[Floats] = []
+        rows = {id(sample): np.zeros(len(sample), np.float32) for sample in samples}
+        packed = pack(samples, max_tokens_per_micro=ANNOTATED_TOKENS)
         with torch.no_grad():
-            for sample in samples:
-                row = np.zeros(len(sample), np.float32)
-                if trained_mask(sample).any():
-                    outputs = self._forward(model, [sample])
-                    row[trained_mask(sample)] = outputs.logprobs.float().cpu().numpy()
-                rows.append(row)
-        return tuple(rows)
+            for part in (micro for batch in packed for micro in batch.micro):
+                flat = self._forward(model, part).logprobs.float().cpu().numpy()
+                ends = np.cumsum([int(trained_mask(sample).sum()) for sample in part])
+                for sample, own in zip(part, np.split(flat, ends[:-1]), strict=True):
+                    rows[id(sample)][trained_mask(sample)] = own
+        return tuple(rows[id(sample)] for sample in samples)
 
     # -- update -----------------------------------------------------------------------------------
     def update(
@@ -156,21 +160,19 @@ class LocalTrainer:
             raise ContractError(
                 "this loss has a KL term; annotate the samples with ref_logprobs before the update"
             )
-        notes = _Notes(batches, annotations, old_is_rollout=self._off_policy(batches))
+        notes = Notes(batches, annotations, old_is_rollout=self._off_policy(batches))
         metrics: dict[str, Mean] = {}
-        extremes = {"sampling/logp_difference/max": 0.0}
+        largest: dict[str, float] = {}
         for batch in batches:
             if batch.samples:
-                _add(metrics, self._step(batch, notes, extremes))
+                _add(metrics, self._step(batch, notes, largest))
         self._policy_version += 1
         self._updates += 1
-        found = {name: mean.value for name, mean in metrics.items() if mean.count}
-        if any(sample.objective == "policy" for batch in batches for sample in batch.samples):
-            found |= extremes
+        means = {name: mean.value for name, mean in metrics.items() if mean.count}
         return UpdateReport(
             policy_version=self._policy_version,
             optimizer_step=self._optimizer_step,
-            metrics=found | _counts(batches),
+            metrics={**means, **largest, **_counts(batches)},
         )
 
     def _off_policy(self, batches: Sequence[Batch]) -> bool:
@@ -182,7 +184,7 @@ class LocalTrainer:
             for sample in batch.samples
         )
 
-    def _step(self, batch: Batch, notes: _Notes, extremes: dict[str, float]) -> dict[str, Mean]:
+    def _step(self, batch: Batch, notes: Notes, largest: dict[str, float]) -> dict[str, Mean]:
         totals = totals_of(batch)
         metrics: dict[str, Mean] = {}
         loss = 0.0
@@ -202,8 +204,7 @@ class LocalTrainer:
             result.loss.backward()
             loss += result.loss.item()
             _add(metrics, result.metrics)
-            _add(metrics, _entropies(tokens, outputs))
-            _largest_gap(extremes, tokens, outputs)
+            _add(metrics, _observed(tokens, outputs, largest))
         metrics["grad_norm"] = Mean(total=self._apply(loss), count=1)
         metrics["loss"] = Mean(total=loss, count=1)
         metrics["learning_rate"] = Mean(total=self._optimizer.param_groups[0]["lr"], count=1)
@@ -302,46 +303,6 @@ class LocalTrainer:
         self._updates = int(state["updates"])
 
 
-class _Notes:
-    """Old and reference logprobs of samples, looked up by the sample itself."""
-
-    def __init__(
-        self, batches: Sequence[Batch], annotations: Annotations | None, *, old_is_rollout: bool
-    ) -> None:
-        self._old_is_rollout = old_is_rollout
-        given = annotations or Annotations()
-        _check_annotated(batches, given)
-        self._old = _by_sample(given.samples, given.old_logprobs)
-        self._ref = _by_sample(given.samples, given.ref_logprobs)
-
-    def old(self, samples: Sequence[Sample]) -> list[Floats] | None:
-        if self._old is not None:
-            return [self._old[id(sample)] for sample in samples]
-        return [s.rollout_logprobs for s in samples] if self._old_is_rollout else None
-
-    def ref(self, samples: Sequence[Sample]) -> list[Floats] | None:
-        return None if self._ref is None else [self._ref[id(sample)] for sample in samples]
-
-
-def _by_sample(
-    samples: Sequence[Sample], arrays: Sequence[Floats] | None
-) -> dict[int, Floats] | None:
-    if arrays is None:
-        return None
-    return {id(sample): array for sample, array in zip(samples, arrays, strict=True)}
-
-
-def _check_annotated(batches: Sequence[Batch], notes: Annotations) -> None:
-    if notes.old_logprobs is None and notes.ref_logprobs is None:
-        return
-    known = {id(sample) for sample in notes.samples}
-    if any(id(sample) not in known for batch in batches for sample in batch.samples):
-        raise ContractError(
-            "every sample of an annotated update was annotated; one was not: annotate the very "
-            "samples that are packed"
-        )
-
-
 def _frozen_copy(model: PreTrainedModel) -> PreTrainedModel:
     return copy.deepcopy(model).eval().requires_grad_(False)
 
@@ -351,19 +312,21 @@ def _add(metrics: dict[str, Mean], more: Mapping[str, Mean]) -> None:
         metrics[name] = metrics[name] + mean if name in metrics else mean
 
 
-def _entropies(tokens: TrainedTokens, outputs: Outputs) -> dict[str, Mean]:
+def _observed(
+    tokens: TrainedTokens, outputs: Outputs, largest: dict[str, float]
+) -> dict[str, Mean]:
+    """Entropies (of policy samples, where there are any) and the gap to the rollout."""
     entropies = outputs.entropies.detach()
-    found = {"entropy": mean_of(entropies)}
+    counted = tokens.policy if tokens.totals.tokens else torch.ones_like(tokens.policy)
+    found = {"entropy": mean_of(entropies[counted])}
     for name, inside in tokens.spans.items():
-        found[f"entropy/{name}"] = mean_of(entropies[inside])
-    return found
-
-
-def _largest_gap(extremes: dict[str, float], tokens: TrainedTokens, outputs: Outputs) -> None:
-    gap = (outputs.logprobs.detach() - tokens.rollout_logprobs)[tokens.policy]
+        found[f"entropy/{name}"] = mean_of(entropies[counted & inside])
+    gap = (outputs.logprobs.detach() - tokens.rollout_logprobs)[tokens.policy].abs()
     if len(gap):
+        found["sampling/logp_difference/mean"] = mean_of(gap)
         name = "sampling/logp_difference/max"
-        extremes[name] = max(extremes[name], gap.abs().max().item())
+        largest[name] = max(largest.get(name, 0.0), gap.max().item())
+    return found
 
 
 def _counts(batches: Iterable[Batch]) -> dict[str, float]:
