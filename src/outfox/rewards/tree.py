@@ -6,7 +6,8 @@
     if_right: {cap, deduct: {signal: weight}}
     if_not_right: {cap, deduct: {...}}
 
-`load_tree` takes a preset's name, a path or a mapping. Unknown keys are refused with a suggestion.
+`load_tree` takes a preset's name, a path or a mapping; `extends: default` in one of them says only
+what differs. Unknown keys are refused with a suggestion.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Literal, cast
 
-from outfox.core.config import load_yaml, to_data, validate
+from outfox.core.config import load_yaml, merge, to_data, validate
 from outfox.core.errors import ConfigError, did_you_mean
 from outfox.core.types import JSON
 
@@ -82,7 +83,9 @@ class Ramp:
         """Share of the full weight at a step, 0 to 1."""
         if step >= self.to_step:
             return 1.0
-        return max(0.0, (step - self.from_step) / (self.to_step - self.from_step))
+        if step <= self.from_step:
+            return 0.0
+        return (step - self.from_step) / (self.to_step - self.from_step)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,11 +142,25 @@ class Tree:
 
 
 def load_tree(source: str | Path | Mapping[str, JSON]) -> Tree:
-    """A rubric by preset name, path, or as plain data. Raises ConfigError."""
+    """A rubric by preset name, path, or as plain data. Raises ConfigError.
+
+    `extends: NAME` at the top merges the rest over another rubric, key by key.
+    """
     if isinstance(source, Mapping):
-        return parse_tree(source, where="rubric")
+        return parse_tree(_extended(source, "rubric", ()), where="rubric")
     path = _find(str(source))
-    return parse_tree(load_yaml(path), where=path.name)
+    return parse_tree(_extended(load_yaml(path), path.name, (path,)), where=path.name)
+
+
+def _extended(data: JSON, where: str, seen: tuple[Path, ...]) -> JSON:
+    """The data with the rubrics it extends merged under it."""
+    if not isinstance(data, Mapping) or "extends" not in data:
+        return data
+    own = dict(cast("Mapping[str, JSON]", data))
+    base = _find(str(own.pop("extends")))
+    if base in seen:
+        raise ConfigError(f"{where}: a rubric may not extend itself; remove `extends: {base.stem}`")
+    return merge(_extended(load_yaml(base), base.name, (*seen, base)), own)
 
 
 def parse_tree(data: JSON, *, where: str) -> Tree:

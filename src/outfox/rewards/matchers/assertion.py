@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from outfox.rewards.matchers.normalise import unicode
+from outfox.rewards.matchers.normalise import compatible, unicode
 
 _ABSTENTIONS = frozenset(
     unicode(phrase)
@@ -29,7 +29,7 @@ _ABSTAINING_START = re.compile(
 _TURN = re.compile(
     r"\b(?:but|however|maybe|perhaps|probably|possibly|guess|though)\b|但|不过|可能|也许|大概|应该"
 )
-_SENTENCE_END = re.compile(r"[.!?;:。!?;:](?=\s*\S)|\n|—")
+_SENTENCE_END = re.compile(r"[.!?;:。](?=\s*\S)|\n|—")
 
 _NEGATION = re.compile(
     r"\b(?:not|never|neither|nor|isn['’]?t|wasn['’]?t|aren['’]?t|weren['’]?t|doesn['’]?t|"
@@ -48,7 +48,7 @@ _TAG = re.compile(
 )
 _LEAD_IN = re.compile(
     r"^\s*(?:(?:the|my|final)\s+)*(?:(?:final\s+)?answer\s*(?:is\b|[:=])|it\s+is\b|it['’]s\b|"
-    r"that\s+is\b|答案(?:是|为)?|最终答案(?:是|为)?)\s*[:,:,]?\s*",
+    r"that\s+is\b|答案(?:是|为)?|最终答案(?:是|为)?)\s*[:,]?\s*",
     re.IGNORECASE,
 )
 
@@ -70,12 +70,13 @@ def is_abstention(answer: str | None) -> bool:
 
 
 def without_lead_in(answer: str) -> str:
-    """The answer without "The answer is" and the like."""
-    return _LEAD_IN.sub("", answer, count=1)
+    """The answer, in compatible characters, without "The answer is" and the like."""
+    return _LEAD_IN.sub("", compatible(answer), count=1)
 
 
 def assertion_fault(answer: str) -> str | None:
     """Why this is not one assertion, or None. For types whose value is read out of a phrase."""
+    answer = compatible(answer)
     for pattern, why in (
         (_TAG, "the answer holds tags"),
         (_NEGATION, "negated"),

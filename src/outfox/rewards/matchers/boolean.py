@@ -29,7 +29,7 @@ _FALSE = frozenset(
         "不能",
     }
 )
-_HEAD = re.compile(r"^\s*([^\W\d_]+)\s*[,.;:!,。;:!]\s*(.*)$", re.DOTALL)
+_HEAD = re.compile(r"^\s*([^\W\d_]+)\s*[,.;:!。]\s*(.*)$", re.DOTALL)
 
 
 def truth(text: str) -> bool | None:

@@ -10,16 +10,17 @@ import re
 from dataclasses import replace
 
 from outfox.rewards.matchers.gold import Gold, Match
+from outfox.rewards.matchers.normalise import compatible
 from outfox.rewards.matchers.text import match_text
 
-_BRACKETED_ALIAS = re.compile(r"^(?P<name>[^()()]+?)\s*[((](?P<alias>[^()()]+)[))]\s*$")
+_BRACKETED_ALIAS = re.compile(r"^(?P<name>[^()]+?)\s*\((?P<alias>[^()]+)\)\s*$")
 
 
 def match_entity(gold: Gold, answer: str) -> Match:
     """Equal to one of the entity's names; `Name (other name)` where both are its names."""
     named = replace(gold, mode="unicode")
     whole = match_text(named, answer)
-    bracketed = _BRACKETED_ALIAS.match(answer.strip())
+    bracketed = _BRACKETED_ALIAS.match(compatible(answer).strip())
     if whole.right or whole.fault or bracketed is None:
         return whole
     names = (match_text(named, bracketed["name"]), match_text(named, bracketed["alias"]))

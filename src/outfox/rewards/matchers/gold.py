@@ -88,7 +88,7 @@ def _plain(value: Any) -> JSON:
     if isinstance(value, np.ndarray):
         return cast("NDArray[Any]", value).tolist()
     if isinstance(value, np.generic):
-        return value.item()
+        return cast("np.generic[Any]", value).item()
     if isinstance(value, tuple):
         return list(cast("tuple[JSON, ...]", value))
     return value

@@ -13,12 +13,12 @@ from typing import cast
 
 from outfox.rewards.matchers.assertion import assertion_fault, without_lead_in
 from outfox.rewards.matchers.gold import Gold, Match
-from outfox.rewards.matchers.normalise import unicode
+from outfox.rewards.matchers.normalise import compatible, unicode
 
 ItemMatcher = Callable[[Gold, str], Match]
 
-_STRONG = re.compile(r"\s*(?:[;;\n]|(?<!\d)、)\s*")
-_ANY = re.compile(r"\s*(?:[;;、\n]|,(?!\d{3})|,|\s+and\s+|\s+&\s+|以及|和|及|与)\s*", re.IGNORECASE)
+_STRONG = re.compile(r"\s*(?:[;\n]|(?<!\d)、)\s*")
+_ANY = re.compile(r"\s*(?:[;、\n]|,(?!\d{3})|\s+and\s+|\s+&\s+|以及|和|及|与)\s*", re.IGNORECASE)
 _BULLET = re.compile(r"^\s*(?:[-*•]|\d+[.)])\s+", re.MULTILINE)
 
 
@@ -43,6 +43,7 @@ def match_list(gold: Gold, answer: str, matcher: ItemMatcher) -> Match:
 
 def split_items(answer: str, golds: Sequence[Gold], matcher: ItemMatcher) -> list[str]:
     """The answer's items; neighbours are joined where together they are a gold item."""
+    answer = compatible(answer)
     listed = _json_items(answer)
     if listed is not None:
         return listed

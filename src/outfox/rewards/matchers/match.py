@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import cast
 
+from outfox.core.errors import DataError
 from outfox.core.types import JSON
 from outfox.rewards.matchers import boolean, date, entity, multiple_choice, number, text
 from outfox.rewards.matchers.assertion import is_abstention
@@ -32,16 +33,20 @@ def match(reference: JSON, answer: str | None, *, row: str | int | None = None) 
     if gold.answer is None:
         abstains = is_abstention(answer)
         return Match(right=abstains, why="abstains" if abstains else "asserts what nobody knows")
-    return _match_item(gold, answer)
+    try:
+        return _match_item(gold, answer)
+    except DataError as error:
+        raise DataError(str(error) if row is None else f"row {row}: {error}") from error
 
 
 def reference_fault(reference: JSON, *, row: str | int | None = None) -> str | None:
-    """Why no answer can ever match a reference that is otherwise well formed, or None."""
+    """Why no answer can ever match a well-formed reference, or None: the check at load.
+
+    Raises DataError, naming the row, where the reference is wrong.
+    """
     gold = parse_reference(reference, row=row)
-    if gold.answer is None:
-        return None
-    items = cast("tuple[Gold, ...]", gold.answer) if gold.type == "list" else (gold,)
-    return next((fault for item in items if (fault := _match_item(item, "").fault)), None)
+    golds = cast("tuple[Gold, ...]", gold.answer) if gold.type == "list" else (gold,)
+    return next((fault for each in golds or () if (fault := match(each, "", row=row).fault)), None)
 
 
 def _match_item(gold: Gold, answer: str) -> Match:

@@ -35,12 +35,17 @@ def squad(text: str) -> str:
     return " ".join(_SQUAD_ARTICLES.sub(" ", kept).split())
 
 
+def compatible(text: str) -> str:
+    """NFKC: full-width forms, ligatures and composed accents as their plain equivalents."""
+    return unicodedata.normalize("NFKC", text)
+
+
 @lru_cache(maxsize=65536)
 def unicode(text: str) -> str:
     """The key by which two texts of any script say the same; empty where nothing is said."""
-    folded = _DASHES.sub("-", unicodedata.normalize("NFKC", text))
+    folded = _DASHES.sub("-", compatible(text))
     folded = _LEADING_ARTICLE.sub("", folded).casefold()
-    folded = unicodedata.normalize("NFKC", _APOSTROPHES.sub("", folded))
+    folded = compatible(_APOSTROPHES.sub("", folded))
     folded = _GROUPED.sub(_without_commas, folded)
     spaced = "".join(
         character if _stays(folded, index, character) else " "

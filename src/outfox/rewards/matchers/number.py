@@ -114,7 +114,7 @@ def match_number(gold: Gold, answer: str) -> Match:
     fault = assertion_fault(answer)
     if fault:
         return Match(right=False, why=fault)
-    given = read_quantity(without_lead_in(answer))
+    given = read_quantity(without_lead_in(plain(answer)))
     if given is None:
         return Match(right=False, why=f"{answer!r:.60} does not state one number")
     reasons = [_difference(quantity, given, gold) for quantity in wanted]
