@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, make_dataclass
 from typing import Annotated
 
 import pytest
@@ -8,6 +8,7 @@ import pytest
 from outfox.core import schema as schema_module
 from outfox.core.config import InFamily, Part
 from outfox.core.errors import ConfigError
+from outfox.core.parts import FAMILIES, built_ins
 from outfox.core.recipe import Recipe
 from outfox.core.schema import json_schema
 
@@ -92,3 +93,12 @@ def test_every_reference_leads_somewhere(schema: dict):
         targets = {f"#/$defs/{name}" for name in each["$defs"]}
         assert references(each) <= targets
         assert references(each)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_settings_of_every_built_in_have_a_schema(family: str):
+    fields = [("part", Annotated[Part, InFamily(family)])]
+    whole = json_schema(make_dataclass("Whole", fields, namespace={"__module__": __name__}))
+    assert references(whole) <= {f"#/$defs/{name}" for name in whole["$defs"]}
+    for name in built_ins(family):
+        assert whole["$defs"][f"part-{family}-{name}"]["additionalProperties"] is False
