@@ -7,15 +7,17 @@ recipe.yaml ─▶ Recipe ─assemble─▶ System: world · model · codec · e
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import partial
+from inspect import isfunction
 from pathlib import Path
 from typing import Any, cast
 
 from outfox.core.config import Part, RecipeFile, to_data, validate
 from outfox.core.errors import ConfigError, did_you_mean
 from outfox.core.parts import Parts
-from outfox.core.protocols import Codec, Credit, Engine, Sampling, Signal, Trainer
+from outfox.core.protocols import Codec, Credit, Engine, Sampling, Signal, Tool, Trainer
 from outfox.core.recipe import Recipe
 from outfox.core.types import JSON, Task
 from outfox.evaluation.solvability import refresh
@@ -31,6 +33,7 @@ from outfox.rewards.tree import load_tree
 from outfox.rollout.group import RolloutPlan
 from outfox.rollout.limits import Limits
 from outfox.rollout.readings import READINGS, Reading
+from outfox.worlds.tools.function import FunctionTool, tool
 from outfox.worlds.world import DemonstrationSource, Supplies, World
 
 
@@ -159,15 +162,23 @@ def reinforcement(system: System) -> Lesson:
 
 # -- the parts ------------------------------------------------------------------------------------
 def _world(recipe: Recipe, parts: Parts, folders: tuple[Path, ...]) -> World:
-    tools = [
-        parts.make("tool", tool, where=f"tools.{index}") for index, tool in enumerate(recipe.tools)
-    ]
+    tools = [_tool(parts, tool, f"tools.{index}") for index, tool in enumerate(recipe.tools)]
     supplies = Supplies(
         tools=tuple(tools),
         tasks=_found(recipe.tasks.path, folders),
         corpus=_found(recipe.corpus.path, folders),
     )
     return parts.make("world", recipe.world, supplies)
+
+
+def _tool(parts: Parts, part: Part, where: str) -> Callable[[], Tool]:
+    """A plain function becomes a tool; anything else is a factory, called for each episode."""
+    found = parts.load("tool", part.type, where=where)
+    if isinstance(found, FunctionTool) or isfunction(found):
+        shared: Tool = found if isinstance(found, FunctionTool) else tool(found)
+        return lambda: shared
+    resolved = parts.resolve("tool", part, where=where)
+    return partial(resolved.factory, **resolved.settings)
 
 
 def _found(path: str | None, folders: tuple[Path, ...]) -> Path | None:

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
+import json as json_format
+from collections.abc import Sequence
+from itertools import count
+from pathlib import Path
 from typing import Annotated
 
+import torch
 import typer
 
-from outfox.build import train
+from outfox.build import System, assemble
 from outfox.cli import verb
+from outfox.cli.display import Display
+from outfox.cli.run import Outcome, run
+from outfox.core.config import RecipeFile, load_recipe
+from outfox.core.errors import ConfigError
+from outfox.store.run_folder import RunFolder
 
 app = verb("Example: outfox train when-to-search steps=20 rollout.group_size=8")
 
@@ -29,7 +40,42 @@ def command(
 ) -> None:
     """Train a policy by a recipe."""
     recipe, overrides = split_words(words or [])
-    train(recipe, overrides, resume=resume, allow_user_code=not no_user_code, json=json)
+    display = Display()
+    if resume is not None and words:
+        raise ConfigError(
+            f"a resumed run keeps its settings; got {' '.join(words)}: leave them out, or begin "
+            "a new run"
+        )
+    file = load_recipe(recipe, overrides) if resume is None else _recipe_of(Path(resume))
+    system = _assemble(file, allow_user_code=not no_user_code)
+    folder = _create(system) if resume is None else RunFolder.open(resume)
+    display.say(f"run folder {folder.path}")
+    try:
+        outcome = _run(system, folder, display)
+    except KeyboardInterrupt:
+        display.say(f"stopped; go on with: outfox train --resume {folder.path}")
+        raise
+    if outcome.after is not None:
+        display.compare(outcome.before, outcome.after)
+    display.say(f"report {folder.path / 'report.html'}")
+    if json:
+        typer.echo(json_format.dumps(outcome.summary, ensure_ascii=False, indent=2))
+
+
+def train(
+    recipe: str | Path = "when-to-search",
+    overrides: Sequence[str] = (),
+    *,
+    allow_user_code: bool = True,
+) -> RunFolder:
+    """Train by a recipe's name or path, with `key.path=value` overrides; returns the run folder.
+
+    Raises ConfigError or DataError for wrong input, before anything is written.
+    """
+    system = _assemble(load_recipe(recipe, overrides), allow_user_code=allow_user_code)
+    folder = _create(system)
+    _run(system, folder, Display())
+    return folder
 
 
 def split_words(words: list[str]) -> tuple[str, list[str]]:
@@ -37,3 +83,37 @@ def split_words(words: list[str]) -> tuple[str, list[str]]:
     if words and ("=" not in words[0] or words[0].endswith((".yaml", ".yml"))):
         return words[0], words[1:]
     return "when-to-search", words
+
+
+def _assemble(file: RecipeFile, *, allow_user_code: bool) -> System:
+    system = assemble(file, allow_user_code=allow_user_code)
+    torch.set_num_threads(system.recipe.threads)
+    return system
+
+
+def _run(system: System, folder: RunFolder, display: Display) -> Outcome:
+    with folder.lock():
+        return asyncio.run(run(system, folder, display))
+
+
+def _create(system: System) -> RunFolder:
+    chosen = system.recipe.run.dir
+    path = Path(chosen).expanduser() if chosen else _next_free(system.recipe.name)
+    return RunFolder.create(
+        path, system.config, threads=system.recipe.threads, files=system.files
+    )
+
+
+def _next_free(name: str) -> Path:
+    return next(
+        path for number in count(1) if not (path := Path("runs") / f"{name}-{number:03d}").exists()
+    )
+
+
+def _recipe_of(path: Path) -> RecipeFile:
+    """The recipe that a run folder keeps; its user files are looked for where they were."""
+    opened = RunFolder.open(path)
+    files = [Path(file) for file in opened.about.get("files", {})]
+    folders = tuple(dict.fromkeys(file.parent for file in files))
+    config = dict(opened.config)
+    return RecipeFile(name=str(config["name"]), path=path, folders=folders, data=config)

@@ -250,6 +250,11 @@ class RunFolder:
         """Steps with a checkpoint, in order."""
         return sorted(step for step, _ in _numbered(self.path / "checkpoints"))
 
+    def keep_checkpoints(self, count: int) -> None:
+        """Remove all but the newest `count`."""
+        for step in self.checkpoints()[:-count]:
+            _remove(self.checkpoint(step))
+
     def rewind(self, step: int) -> None:
         """Drop every reinforcement step after `step`, and what a crash left half-written.
 

@@ -1,0 +1,118 @@
+"""What a person sees while a run goes on: bars with an ETA, a line per step, a closing table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Table
+
+from outfox.evaluation.intervals import Estimate
+from outfox.evaluation.metrics import KindMeasures, Measures
+from outfox.evaluation.summary import short
+
+LINE_EVERY = 5
+"""Steps between lines where the output is no terminal."""
+
+
+class Bar:
+    """One bar; `advance` may change the text beside it."""
+
+    def __init__(self, progress: Progress, name: str, total: int) -> None:
+        self._progress = progress
+        self._task = progress.add_task(name, total=total, text="")
+        self._total = total
+
+    def to(self, done: int, text: str = "") -> None:
+        self._progress.update(self._task, completed=done, text=text)
+        due = done % LINE_EVERY == 0 or done == self._total
+        if text and due and not self._progress.console.is_terminal:
+            self._progress.console.print(f"  {done}/{self._total}  {text}")
+
+
+class Display:
+    """Everything goes to stderr, so that `--json` leaves stdout to the summary."""
+
+    def __init__(self) -> None:
+        self.console = Console(stderr=True, highlight=False, soft_wrap=True)
+
+    def say(self, text: str) -> None:
+        self.console.print(text)
+
+    @contextmanager
+    def bar(self, name: str, total: int) -> Iterator[Bar]:
+        columns = (
+            TextColumn("{task.description:<22}"),
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+            TextColumn("{task.fields[text]}"),
+        )
+        if not self.console.is_terminal:
+            self.say(name)
+        progress = Progress(*columns, console=self.console, disable=not self.console.is_terminal)
+        with progress:
+            yield Bar(progress, name, total)
+
+    def compare(self, before: Measures | None, after: Measures) -> None:
+        """Before and after: the headline measures, then accuracy and searches by kind."""
+        self.console.print(_headline(before, after))
+        self.console.print(_by_kind(before.by_kind if before else {}, after.by_kind))
+
+
+def _headline(before: Measures | None, after: Measures) -> Table:
+    table = _table(f"{after.questions} held-out questions", "", "before", "after", "95 %")
+    rows = {
+        "accuracy": lambda m: m.accuracy,
+        "over-search": lambda m: m.over_search,
+        "under-search": lambda m: m.under_search,
+        "J": lambda m: m.j,
+        "abstains rightly": lambda m: m.abstain_right,
+        "abstains falsely": lambda m: m.abstain_false,
+        "wrong, not abstained": lambda m: m.wrong,
+        "searches": lambda m: m.calls,
+        "tokens per right answer": lambda m: m.tokens_per_correct,
+    }
+    for name, of in rows.items():
+        now = of(after)
+        table.add_row(name, short(of(before).value) if before else "–", short(now.value), _span(now))
+    return table
+
+
+def _by_kind(before: Mapping[str, KindMeasures], after: Mapping[str, KindMeasures]) -> Table:
+    table = _table("by kind", "", "n", "accuracy", "", "95 %", "searches", "")
+    for kind, now in after.items():
+        then = before.get(kind)
+        table.add_row(
+            kind,
+            str(now.n),
+            short(then.accuracy.value) if then else "–",
+            short(now.accuracy.value),
+            _span(now.accuracy),
+            short(then.calls.value) if then else "–",
+            short(now.calls.value),
+        )
+    return table
+
+
+def _table(title: str, *columns: str) -> Table:
+    table = Table(title=title, title_justify="left", box=None, padding=(0, 2, 0, 0))
+    for index, column in enumerate(columns):
+        table.add_column(column, justify="left" if index == 0 else "right")
+    return table
+
+
+def _span(estimate: Estimate) -> str:
+    if estimate.value is None:
+        return ""
+    return f"{short(estimate.low)} to {short(estimate.high)}"

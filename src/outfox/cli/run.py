@@ -1,0 +1,173 @@
+"""One run from start to finish: the loop, with run folder, display and checkpoints around it.
+
+    cold start ─▶ gates ─▶ evaluate (before) ─▶ reinforce, step by step ─▶ evaluate (after) ─▶ report
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from time import perf_counter
+
+from outfox.build import Lesson, System, reinforcement
+from outfox.cli.cold_start import cold_start, gates
+from outfox.cli.display import Display
+from outfox.core.protocols import Stateful
+from outfox.core.results import StepResult
+from outfox.core.types import JSON
+from outfox.evaluation.behaviour import behaviour
+from outfox.evaluation.evaluate import Evaluation, evaluate
+from outfox.evaluation.gates import decision_gate, recall
+from outfox.evaluation.intervals import NOT_MEASURED
+from outfox.evaluation.metrics import Measures, measure
+from outfox.evaluation.summary import line, summary
+from outfox.learning.checkpoint import load_checkpoint, save_checkpoint
+from outfox.loop import train
+from outfox.store.run_folder import RunFolder
+from outfox.workbench.report import write_report
+
+BEFORE = -1
+"""The step of an evaluation before any reinforcement."""
+RECALLED = 200
+"""Known facts asked for closed-book recall."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What a run came to."""
+
+    summary: Mapping[str, JSON]
+    before: Measures | None
+    after: Measures | None
+
+
+async def run(system: System, folder: RunFolder, display: Display) -> Outcome:
+    """Go on from the newest checkpoint in `folder`, or begin. The folder must be locked."""
+    begun = perf_counter()
+    start = await _prepare(system, folder, display)
+    lesson = reinforcement(system)
+    if start:
+        _restore(system, folder, lesson, start - 1)
+    before = await _evaluated("before", system, folder, display, start)
+    await _reinforce(system, folder, display, lesson, start)
+    after = await _evaluated("after", system, folder, display, lesson.steps)
+    content = summary(
+        recipe=system.recipe.name,
+        seed=system.recipe.seed,
+        steps=lesson.steps,
+        before=before,
+        after=after,
+    )
+    folder.write_summary(content)
+    folder.add_timings(lesson.steps, {"whole": perf_counter() - begun}, stage="run")
+    write_report(folder)
+    return Outcome(summary=content, before=before, after=after)
+
+
+async def _prepare(system: System, folder: RunFolder, display: Display) -> int:
+    """The step to begin with: after the newest checkpoint, else 0 with a cold-started policy."""
+    saved = folder.checkpoints()
+    folder.rewind(saved[-1] if saved else BEFORE)
+    if saved:
+        display.say(f"resuming after step {saved[-1]}")
+        return saved[-1] + 1
+    if system.recipe.cold_start.steps:
+        await cold_start(system, folder, display)
+        if system.recipe.cold_start.gates:
+            await gates(system, folder, display)
+    return 0
+
+
+async def _reinforce(
+    system: System, folder: RunFolder, display: Display, lesson: Lesson, start: int
+) -> None:
+    with display.bar("reinforcement", lesson.steps) as bar:
+        steps = train(lesson.stage, lesson.trainer, system.engine, steps=lesson.steps, start=start)
+        async for result in steps:
+            _store(system, folder, result)
+            last = result.step + 1 == lesson.steps
+            if last or (result.step + 1) % system.recipe.save.every == 0:
+                _save(system, folder, lesson, result.step)
+            bar.to(result.step + 1, line(measure(result.groups)))
+
+
+def _store(system: System, folder: RunFolder, result: StepResult) -> None:
+    folder.add_groups(
+        result.step,
+        result.groups,
+        rubric=system.rubric.hash,
+        credits=result.credits,
+        decode=system.codec.decode,
+    )
+    folder.add_metrics(result.step, {**result.metrics, **behaviour(result.groups)})
+    folder.add_timings(result.step, result.timings)
+
+
+async def _evaluated(
+    name: str, system: System, folder: RunFolder, display: Display, step: int
+) -> Measures | None:
+    """An evaluation is made once; a resumed run reads what is stored."""
+    if name == "before" and not system.recipe.eval.before:
+        return None
+    if name in folder.evaluations():
+        return measure(folder.evaluation(name).groups)
+    made = await _evaluate(name, system, display, step)
+    folder.add_evaluation(
+        name,
+        BEFORE if name == "before" else step - 1,
+        made.groups,
+        credits=made.credits,
+        decode=system.codec.decode,
+    )
+    if name == "before":
+        gate = decision_gate(made.groups)
+        display.say(str(gate))
+        folder.add_event("gates", **{gate.name: gate.estimate.value})
+    return made.measures
+
+
+async def _evaluate(name: str, system: System, display: Display, step: int) -> Evaluation:
+    settings = system.recipe.eval
+    tasks = system.world.draw(settings.questions, settings.seed)
+    recalled = NOT_MEASURED
+    if system.demonstrations is not None:
+        recalled = await recall(
+            system.engine, system.codec, system.demonstrations, count=RECALLED
+        )
+    with display.bar(f"evaluation {name}", len(tasks)) as bar:
+        return await evaluate(
+            tasks,
+            policy=system.policy,
+            environment=system.world.environment,
+            rubric=system.rubric,
+            limits=system.limits,
+            readings=system.readings,
+            samples=settings.samples,
+            seed=settings.seed,
+            step=step,
+            credit=system.credit,
+            closed_book_recall=recalled,
+            progress=lambda done, _: bar.to(done),
+        )
+
+
+# -- checkpoints ----------------------------------------------------------------------------------
+def _stateful(system: System) -> dict[str, Stateful]:
+    parts: dict[str, Stateful] = {"rubric": system.rubric}
+    return parts if system.table is None else {**parts, "solvability": system.table}
+
+
+def _save(system: System, folder: RunFolder, lesson: Lesson, step: int) -> None:
+    save_checkpoint(
+        folder.checkpoint(step),
+        trainer=lesson.trainer,
+        tokenizer=system.model.tokenizer,
+        cursor={"step": step},
+        parts=_stateful(system),
+    )
+    folder.keep_checkpoints(system.recipe.save.keep)
+
+
+def _restore(system: System, folder: RunFolder, lesson: Lesson, step: int) -> None:
+    load_checkpoint(folder.checkpoint(step), trainer=lesson.trainer, parts=_stateful(system))
+    system.engine.load_weights(lesson.trainer.weights(), lesson.trainer.policy_version)
