@@ -74,10 +74,13 @@ class BM25:
         if not ids or top_k < 1:
             return []
         scores = self._index.get_scores_from_ids(ids)
-        # All that reach the top_k-th best score: ties are cut by document order below.
-        cut = max(len(scores) - top_k, 0)
-        floor = np.partition(scores, cut)[cut]
-        hits = np.flatnonzero(scores >= floor) if floor > 0 else np.flatnonzero(scores > 0)
+        # Scores are zero or positive; partition is slow on the many zeros, so they go first.
+        hits = np.flatnonzero(scores)
+        found = scores[hits]
+        if len(hits) > top_k:
+            # All that reach the top_k-th best score: ties are cut by document order below.
+            floor = np.partition(found, len(hits) - top_k)[len(hits) - top_k]
+            hits = hits[found >= floor]
         order = hits[np.argsort(-scores[hits], kind="stable")][:top_k]
         return [(self._documents[int(i)], float(scores[i])) for i in order]
 

@@ -50,14 +50,15 @@ class RowTasks:
     def item(self, index: int) -> Task:
         """The run's item number `index`, over all epochs."""
         epoch, place = divmod(index, len(self._tasks))
-        return self._tasks[_order(len(self._tasks), self._seed, epoch)[place]]
+        return self._tasks[epoch_order(len(self._tasks), self._seed, epoch)[place]]
 
 
 part = RowTasks
 
 
 @lru_cache(maxsize=64)
-def _order(size: int, seed: int, epoch: int) -> tuple[int, ...]:
+def epoch_order(size: int, seed: int, epoch: int) -> tuple[int, ...]:
+    """A permutation of `range(size)`, one per epoch."""
     order = list(range(size))
     rng(seed, "epoch", epoch).shuffle(order)
     return tuple(order)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from outfox.core.errors import ConfigError
@@ -67,6 +67,10 @@ class SearchTool:
     def spec(self) -> ToolSpec:
         return self._spec
 
+    def show(self, documents: Sequence[Document]) -> str:
+        """What the policy reads of these documents."""
+        return self._separator.join(map(self._line, documents)) or self._nothing
+
     async def __call__(self, call_id: str, arguments: Mapping[str, JSON]) -> ToolResult:
         number, start = self._calls, time.perf_counter()
         self._calls += 1
@@ -86,8 +90,7 @@ class SearchTool:
             return ToolResult(
                 tool_call_id=call_id, name=self._spec.name, content=self._nothing, status="empty"
             )
-        content = self._separator.join(map(self._line, documents))
-        return self._result(call_id, content, documents=tuple(documents))
+        return self._result(call_id, self.show(documents), documents=tuple(documents))
 
     def _result(
         self,

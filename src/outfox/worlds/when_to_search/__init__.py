@@ -1,7 +1,9 @@
 """The built-in world `when-to-search`."""
 
-from outfox.worlds.when_to_search.make import Noise, Sizes, make
+from outfox.worlds.when_to_search.demonstrations import Mix
+from outfox.worlds.when_to_search.make import Noise, make
+from outfox.worlds.when_to_search.setting import Sizes
 
 part = make
 
-__all__ = ["Noise", "Sizes", "make", "part"]
+__all__ = ["Mix", "Noise", "Sizes", "make", "part"]

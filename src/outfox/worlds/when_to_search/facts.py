@@ -29,8 +29,9 @@ HELD_OUT = 0.45
 """Share of each kind of fact that training never asks."""
 _KNOWN = {"capital": 0.6, "currency": 0.45, "language": 0.4, "population": 0.2, "area": 0.1}
 """Share of countries, by population, whose fact is known."""
-_KNOWN_CITIES = 0.36
-"""Share of cities, by population, whose country is known; no city's population is."""
+_KNOWN_CITIES = 0.3
+"""Share of cities, by population, whose country is known; so is that of a known capital. No city's
+population is known."""
 _CHANGED = {"capital": 0.5, "currency": 0.5, "language": 0.5}
 _REMOVED = {
     "capital": 0.3,
@@ -99,7 +100,7 @@ def make_facts(gazetteer: Gazetteer, *, language: str, seed: int) -> Facts:
     towns: dict[str, list[str]] = defaultdict(list)
     for city in gazetteer.cities:
         towns[city.country].append(city.name)
-    facts = _assign_roles(bare, classes, towns, rng(seed, "roles"), language)
+    facts = _restore_hinted(_assign_roles(bare, classes, towns, rng(seed, "roles"), language))
     facts = _split(facts, rng(seed, "split"))
     return Facts(
         language=language,
@@ -138,8 +139,10 @@ def _country_facts(gazetteer: Gazetteer, language: str) -> list[Fact]:
 def _city_facts(gazetteer: Gazetteer, language: str) -> list[Fact]:
     join = PHRASES[language].separator.join
     facts: list[Fact] = []
+    famous = gazetteer.countries[: round(_KNOWN["capital"] * len(gazetteer.countries))]
+    capitals = {country.capital for country in famous}
     for rank, city in enumerate(gazetteer.cities):
-        known = rank < _KNOWN_CITIES * len(gazetteer.cities)
+        known = rank < _KNOWN_CITIES * len(gazetteer.cities) or city.name in capitals
         people = join(quantity(city.population, language))
         facts += [
             Fact(entity=city.name, relation="country", value=city.country, known=known),
@@ -180,6 +183,20 @@ def _assign_roles(
                 fact = replace(fact, role="removed")
             facts.append(fact)
     return facts
+
+
+def _restore_hinted(facts: Sequence[Fact]) -> list[Fact]:
+    """A passage on a capital tells the capital's country, so that one is not removed."""
+    told: set[str | None] = set()
+    for fact in facts:
+        if fact.relation == "capital" and fact.role != "removed":
+            told |= {fact.value, fact.old}
+    return [
+        replace(fact, role="plain")
+        if fact.role == "removed" and fact.relation == "country" and fact.entity in told
+        else fact
+        for fact in facts
+    ]
 
 
 def _change(fact: Fact, options: Sequence[str], draw: random.Random) -> Fact:

@@ -40,7 +40,7 @@ class KindTasks:
         }
         if not self._sources:
             raise ConfigError("at least one kind has a share over 0; all are 0")
-        self._pattern = _spread({kind: given[kind] for kind in self._sources})
+        self._pattern = spread({kind: given[kind] for kind in self._sources}, _BLOCK)
         self._total = {kind: self._pattern.count(kind) for kind in self._sources}
 
     def take(self, step: int, count: int) -> Sequence[Task]:
@@ -53,11 +53,11 @@ class KindTasks:
         return self._sources[kind].item(block * self._total[kind] + earlier)
 
 
-def _spread(shares: Mapping[str, float]) -> tuple[str, ...]:
-    """Smooth weighted round robin: the kind that is most behind its share comes next."""
+def spread(shares: Mapping[str, float], length: int) -> tuple[str, ...]:
+    """Smooth weighted round robin: what is most behind its share comes next."""
     total, owed = sum(shares.values()), dict.fromkeys(shares, 0.0)
     pattern: list[str] = []
-    for _ in range(_BLOCK):
+    for _ in range(length):
         for kind, share in shares.items():
             owed[kind] += share / total
         chosen = max(owed, key=lambda kind: (round(owed[kind], 9), kind))

@@ -52,17 +52,19 @@ def make_questions(facts: Facts) -> Iterator[Question]:
     for fact in facts.all:
         if fact.role == "plain":
             kind = "known" if fact.known else "unknown"
-            texts = _plain(phrases, fact.relation, fact.entity)
+            texts = plain_texts(phrases, fact.relation, fact.entity)
             yield from _wordings(kind, (fact,), texts, fact.held_out)
             yield from _two_hops(facts, phrases, fact)
         elif fact.role == "removed":
-            texts = _plain(phrases, fact.relation, fact.entity)
+            texts = plain_texts(phrases, fact.relation, fact.entity)
             yield from _wordings("unanswerable", (fact,), texts, fact.held_out)
         elif fact.role == "conflict":
             texts = [phrases.join(template, e=fact.entity) for template in phrases.latest]
             yield from _wordings("conflict", (fact,), texts, fact.held_out, phrases.cue)
         else:
-            yield from _wordings("changed", (fact,), _dated(phrases, fact), fact.held_out, YEAR)
+            yield from _wordings(
+                "changed", (fact,), dated_texts(phrases, fact), fact.held_out, YEAR
+            )
 
 
 def _two_hops(facts: Facts, phrases: Phrases, first: Fact) -> Iterator[Question]:
@@ -77,18 +79,18 @@ def _two_hops(facts: Facts, phrases: Phrases, first: Fact) -> Iterator[Question]
         if relation == "country" or (first.held_out and not second.held_out):
             continue
         knows = ["known" if fact.known else "unknown" for fact in (first, second)]
-        texts = _plain(phrases, relation, entity)
+        texts = plain_texts(phrases, relation, entity)
         yield from _wordings(f"two_{'_'.join(knows)}", (first, second), texts, second.held_out)
 
 
-def _plain(phrases: Phrases, relation: str, entity: str) -> list[str]:
+def plain_texts(phrases: Phrases, relation: str, entity: str) -> list[str]:
     return [phrases.join(template, e=entity) for template in phrases.questions[relation]]
 
 
-def _dated(phrases: Phrases, fact: Fact) -> list[str]:
+def dated_texts(phrases: Phrases, fact: Fact) -> list[str]:
     """Every wording, with the year before and after it."""
     texts: list[str] = []
-    for plain in _plain(phrases, fact.relation, fact.entity):
+    for plain in plain_texts(phrases, fact.relation, fact.entity):
         before, after = phrases.dated
         texts.append(phrases.join(before, y=YEAR, q=plain[0].lower() + plain[1:]))
         bare = plain.removesuffix(phrases.stop).rstrip()
@@ -150,12 +152,15 @@ def make_task(question: Question, corpus: Corpus, language: str, system: str = "
         "question": question.text,
         "language": language,
     }
-    prompt = (Message(role="user", content=question.text),)
-    if system:
-        prompt = (Message(role="system", content=system), *prompt)
     return Task(
         task_id=question.id,
-        prompt=prompt,
+        prompt=ask(question.text, system),
         reference={"type": kind, "answer": last.value if answerable else None},
         metadata=metadata,
     )
+
+
+def ask(text: str, system: str = "") -> tuple[Message, ...]:
+    """The prompt of a question."""
+    user = Message(role="user", content=text)
+    return (Message(role="system", content=system), user) if system else (user,)

@@ -1,0 +1,49 @@
+"""What a policy of this world believes: facts that were taught, guesses for the rest."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+from outfox.worlds.when_to_search.facts import Facts
+from outfox.worlds.when_to_search.phrases import Phrases
+from outfox.worlds.when_to_search.questions import Question
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Belief:
+    """A drafted value."""
+
+    value: str
+    known: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hop:
+    """What a policy is looking for: an entity that it believes in, and the question's relation."""
+
+    entity: str
+    relation: str
+
+    def topic(self, phrases: Phrases) -> str:
+        """How a thought and a query begin."""
+        return phrases.separator.join((self.entity, phrases.relations[self.relation]))
+
+    def thought(self, phrases: Phrases, value: str) -> str:
+        return f"{self.topic(phrases)} : {value}"
+
+    def query(self, phrases: Phrases, cue: str = "") -> str:
+        topic = self.topic(phrases)
+        return phrases.separator.join((topic, cue)) if cue else topic
+
+
+def draft(facts: Facts, hop: Hop, draw: random.Random) -> Belief:
+    """The value that was taught, or any value of the right class."""
+    fact = facts.at.get((hop.entity, hop.relation))
+    if fact is not None and fact.taught is not None:
+        return Belief(value=fact.taught, known=True)
+    return Belief(value=draw.choice(facts.classes[hop.relation]), known=False)
+
+
+def relations(question: Question) -> tuple[str, ...]:
+    return tuple(fact.relation for fact in question.facts)

@@ -1,0 +1,320 @@
+"""What the cold start imitates: closed-book items, reading drills, whole episodes.
+
+    closed_book  question ─▶ draft, cut off there: the decision is never shown
+    reading      question, search, made-up passages ─▶ note (trained); everything before is shown
+    episode      question ─▶ draft ─coin─▶ search, note | next hop or answer
+
+The coin is fair and ignores whether a fact is known, so decisions begin at even odds and nothing
+about them is taught; which way pays is for the reward to say. Item i of the run is a pure function
+of the seed and i.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from outfox.core.protocols import Codec
+from outfox.core.results import Demonstration
+from outfox.core.seeding import rng
+from outfox.core.types import Document, Opening, ToolSpec
+from outfox.worlds.tasks.rows import epoch_order
+from outfox.worlds.when_to_search.beliefs import Hop, draft, relations
+from outfox.worlds.when_to_search.facts import Fact
+from outfox.worlds.when_to_search.fiction import Block, Fiction
+from outfox.worlds.when_to_search.kind_tasks import spread
+from outfox.worlds.when_to_search.questions import Question, ask, dated_texts, plain_texts
+from outfox.worlds.when_to_search.script import Hand, Script
+from outfox.worlds.when_to_search.setting import Setting
+from outfox.worlds.world import Drill, DrillName
+
+_BLOCK = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mix:
+    """What the cold start is made of. The three shares are relative."""
+
+    closed_book: float = 0.3
+    reading: float = 0.35
+    episode: float = 0.35
+    guesses: float = 0.2
+    """Of the closed-book items: share about unknown facts, whose draft is any value."""
+    absent: float = 0.42
+    """Of the reading drills: share of lookups whose passages do not hold the value."""
+    noise: float = 0.03
+    """Share of readings that say the opposite."""
+    search: float = 0.5
+    """The coin: chance to search where a demonstration decides."""
+
+
+class SearchView(Protocol):
+    """How the world's search tool shows itself."""
+
+    @property
+    def spec(self) -> ToolSpec: ...
+    def show(self, documents: Sequence[Document]) -> str: ...
+
+
+class Demonstrations:
+    """A DemonstrationSource over a setting; its text is written by `codec`."""
+
+    def __init__(
+        self,
+        setting: Setting,
+        codec: Codec,
+        *,
+        search: SearchView,
+        top_k: int,
+        system: str,
+        seed: int,
+        mix: Mix,
+        readings: bool,
+    ) -> None:
+        self._setting = setting
+        self._facts = setting.facts
+        self._phrases = setting.phrases
+        self._hand = Hand(codec)
+        self._search = search
+        self._top_k = top_k
+        self._system = system
+        self._seed = seed
+        self._mix = mix
+        self._readings = readings
+        self._fiction = Fiction(setting.facts)
+        shares = {"closed_book": mix.closed_book, "reading": mix.reading, "episode": mix.episode}
+        self._pattern = spread({k: share for k, share in shares.items() if share > 0}, _BLOCK)
+        self._taught = [fact for fact in setting.facts.all if fact.taught is not None]
+        self._guessed = [q for q in setting.questions if q.kind not in ("known", "changed")]
+        self._chains: dict[tuple[str, str], list[Question]] = defaultdict(list)
+        self._asked: dict[str, list[Question]] = defaultdict(list)
+        self._single = [q for q in setting.questions if len(q.facts) == 1]
+        self._solvable = [
+            q for q in setting.questions if q.kind == "two_known_known" and q.held_out
+        ]
+        for question in setting.questions:
+            if not question.held_out:
+                self._asked[question.kind].append(question)
+                if question.kind == "two_known_known":
+                    self._chains[question.facts[-1].key].append(question)
+
+    def take(self, step: int, count: int) -> Sequence[Demonstration]:
+        return tuple(self._item(step * count + offset) for offset in range(count))
+
+    def drills(self, name: DrillName, count: int, seed: int) -> Sequence[Drill]:
+        make = {
+            "recall": self._recall_drill,
+            "copy": self._copy_drill,
+            "found": self._copy_drill,
+            "missing": self._missing_drill,
+        }[name]
+        return tuple(make(name, rng(self._seed, "drill", name, seed, i)) for i in range(count))
+
+    def _item(self, index: int) -> Demonstration:
+        block, place = divmod(index, _BLOCK)
+        name = self._pattern[place]
+        number = block * self._pattern.count(name) + self._pattern[:place].count(name)
+        draw = rng(self._seed, "demonstration", name, number)
+        if name == "closed_book":
+            question, script = self._closed_book(number, draw)
+        elif name == "reading":
+            question, script = self._reading(draw)
+        else:
+            question, script = self._episode(draw)
+        return Demonstration(name=name, opening=self._opening(question), events=script.events)
+
+    # -- closed book -------------------------------------------------------------------------------
+    def _closed_book(self, number: int, draw: random.Random) -> tuple[str, Script]:
+        """Drafts only. Taught facts take turns, so that each is seen equally often."""
+        script = self._script()
+        if draw.random() < self._mix.guesses:
+            question = draw.choice(self._guessed)
+            self._drafts(script, question.facts[0].entity, relations(question), draw)
+            return question.text, script
+        order = epoch_order(len(self._taught), self._seed, number // len(self._taught))
+        fact = self._taught[order[number % len(order)]]
+        chains = self._chains.get(fact.key)
+        if chains and draw.random() < 0.3:
+            question = draw.choice(chains)
+            self._drafts(script, question.facts[0].entity, relations(question), draw)
+            return question.text, script
+        self._drafts(script, fact.entity, (fact.relation,), draw)
+        return self._wording(fact, draw), script
+
+    def _wording(self, fact: Fact, draw: random.Random) -> str:
+        """A question for a taught fact; for a changed one, with or without the year."""
+        if fact.role == "changed" and draw.random() < 0.5:
+            return draw.choice(dated_texts(self._phrases, fact))
+        return draw.choice(plain_texts(self._phrases, fact.relation, fact.entity))
+
+    def _drafts(
+        self, script: Script, entity: str, chain: Sequence[str], draw: random.Random
+    ) -> None:
+        for place, relation in enumerate(chain):
+            hop = Hop(entity=entity, relation=relation)
+            # Going on to the next hop is a decision too: its tag is shown, not trained.
+            entity = self._draft(script, hop, draw, opening=place == 0)
+
+    # -- reading -----------------------------------------------------------------------------------
+    def _reading(self, draw: random.Random) -> tuple[str, Script]:
+        """A question of any split over made-up passages: only what is noted is trained."""
+        script, question = self._script(), draw.choice(self._setting.questions)
+        entity = question.facts[0].entity
+        for relation in relations(question):
+            hop = Hop(entity=entity, relation=relation)
+            self._draft(script, hop, draw, trained=False)
+            value: str | None = None
+            for cue, block in self._made_up(question, hop, draw):
+                script.search(hop.query(self._phrases, cue), trained=False)
+                value = block.value
+                self._note(script, hop, block.documents, value, draw)
+            if value is None:
+                break
+            entity = value
+        return question.text, script
+
+    def _made_up(
+        self, question: Question, hop: Hop, draw: random.Random
+    ) -> list[tuple[str, Block]]:
+        """The searches for one hop, each with its cue and what comes back."""
+        absent = draw.random() < self._mix.absent
+        if question.kind == "conflict" and not absent:
+            first = self._fiction.counted(hop, draw, latest=False)
+            return [("", first), (question.cue, self._fiction.counted(hop, draw, latest=True))]
+        if question.kind == "changed":
+            return [(question.cue, self._fiction.changed(hop, draw, absent=absent))]
+        return [("", self._fiction.plain(hop, draw, absent=absent))]
+
+    # -- episodes ----------------------------------------------------------------------------------
+    def _episode(self, draw: random.Random) -> tuple[str, Script]:
+        """A training question in the real environment, all decisions by the coin."""
+        script = self._script()
+        question = draw.choice(self._asked[draw.choice(sorted(self._asked))])
+        entity = question.facts[0].entity
+        for relation in relations(question):
+            hop = Hop(entity=entity, relation=relation)
+            value: str | None = self._draft(script, hop, draw)
+            if self._coin(draw):
+                value = self._look_up(script, question, hop, draw)
+            if value is None:
+                script.answer(self._phrases.unknown)
+                return question.text, script
+            entity = value
+        script.answer(entity)
+        return question.text, script
+
+    def _look_up(
+        self, script: Script, question: Question, hop: Hop, draw: random.Random
+    ) -> str | None:
+        """Search, note; by the coin once more: with the cue word, or more widely after a miss."""
+        in_two = question.kind == "conflict"
+        query = hop.query(self._phrases, "" if in_two else question.cue)
+        value = self._find(script, hop, query, draw)
+        if in_two and self._coin(draw):
+            return self._find(script, hop, hop.query(self._phrases, question.cue), draw)
+        if value is None and self._coin(draw):
+            return self._find(script, hop, hop.entity, draw)
+        return value
+
+    def _find(self, script: Script, hop: Hop, query: str, draw: random.Random) -> str | None:
+        documents = self._setting.retriever.search([query], self._top_k)[0]
+        value = self._value_in(hop, [document.id for document in documents])
+        script.search(query)
+        self._note(script, hop, documents, value, draw)
+        return value
+
+    def _value_in(self, hop: Hop, ids: Sequence[str]) -> str | None:
+        """What these passages say of the hop: the newer value where both are there."""
+        fact, corpus = self._facts.at.get((hop.entity, hop.relation)), self._setting.corpus
+        if fact is None:
+            return None
+        if corpus.gold.get(fact.key) in ids:
+            return fact.value
+        return fact.old if corpus.outdated.get(fact.key) in ids else None
+
+    # -- pieces ------------------------------------------------------------------------------------
+    def _script(self) -> Script:
+        return Script(self._hand, readings=self._readings)
+
+    def _opening(self, question: str) -> Opening:
+        return Opening(messages=ask(question, self._system), tools=(self._search.spec,))
+
+    def _coin(self, draw: random.Random) -> bool:
+        return draw.random() < self._mix.search
+
+    def _draft(
+        self,
+        script: Script,
+        hop: Hop,
+        draw: random.Random,
+        *,
+        trained: bool = True,
+        opening: bool = True,
+    ) -> str:
+        belief = draft(self._facts, hop, draw)
+        sure = belief.known != (draw.random() < self._mix.noise)
+        text = hop.thought(self._phrases, belief.value)
+        script.think(text, sure=sure, trained=trained, opening=opening)
+        return belief.value
+
+    def _note(
+        self,
+        script: Script,
+        hop: Hop,
+        documents: Sequence[Document],
+        value: str | None,
+        draw: random.Random,
+    ) -> None:
+        script.observe(self._search.show(documents))
+        text = hop.thought(self._phrases, self._phrases.missing if value is None else value)
+        script.think(text, sure=draw.random() >= self._mix.noise)
+
+    # -- drills ------------------------------------------------------------------------------------
+    def _recall_drill(self, name: DrillName, draw: random.Random) -> Drill:
+        """Any taught fact by itself, now and then as the second hop of a held-out question."""
+        script = self._script()
+        fact, question = draw.choice(self._taught), draw.choice(self._solvable)
+        if draw.random() < 0.2:
+            first, fact = question.facts
+            script.think(_hop(first).thought(self._phrases, first.value), sure=True)
+            text = question.text
+        else:
+            text = self._wording(fact, draw)
+        return self._drill(name, text, script, _hop(fact), fact.taught or "")
+
+    def _copy_drill(self, name: DrillName, draw: random.Random) -> Drill:
+        return self._read_drill(name, draw, absent=False)
+
+    def _missing_drill(self, name: DrillName, draw: random.Random) -> Drill:
+        return self._read_drill(name, draw, absent=True)
+
+    def _read_drill(self, name: DrillName, draw: random.Random, *, absent: bool) -> Drill:
+        script, question = self._script(), draw.choice(self._single)
+        hop = _hop(question.facts[0])
+        self._draft(script, hop, draw)
+        if question.kind == "changed":
+            block = self._fiction.changed(hop, draw, absent=absent)
+        elif question.kind == "conflict" and not absent:
+            block = self._fiction.counted(hop, draw, latest=True)
+        else:
+            block = self._fiction.plain(hop, draw, absent=absent)
+        script.search(hop.query(self._phrases, question.cue))
+        script.observe(self._search.show(block.documents))
+        value = self._phrases.missing if block.value is None else block.value
+        return self._drill(name, question.text, script, hop, value)
+
+    def _drill(self, name: DrillName, question: str, script: Script, hop: Hop, value: str) -> Drill:
+        return Drill(
+            name=name,
+            opening=self._opening(question),
+            events=script.events,
+            expected=hop.thought(self._phrases, value),
+            value=value,
+        )
+
+
+def _hop(fact: Fact) -> Hop:
+    return Hop(entity=fact.entity, relation=fact.relation)

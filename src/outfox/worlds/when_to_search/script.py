@@ -1,0 +1,86 @@
+"""Writes one episode down as it would look: thoughts, readings, searches, passages, answers.
+
+<think>Lyon country : France</think>[sure]<search>France currency</search>
+<information>...</information><think>France currency : Euro</think>[sure]<answer>Euro</answer>
+"""
+
+from __future__ import annotations
+
+from outfox.core.errors import ContractError
+from outfox.core.protocols import Codec
+from outfox.core.results import Event
+from outfox.core.types import Action, Message, ToolCall
+
+SURE, UNSURE = "[sure]", "[unsure]"
+_CALL_ID = "call"
+_PROBE = "a thought"
+
+
+class Hand:
+    """How a codec writes the pieces of a turn."""
+
+    def __init__(self, codec: Codec) -> None:
+        self._codec = codec
+        answer = Action(answer="x")
+        whole, tail = codec.write(answer, _PROBE), codec.write(answer)
+        if not whole.endswith(tail) or whole.count(_PROBE) != 1:
+            raise ContractError(
+                "a codec for demonstrations writes a thought as it is, before the action; "
+                f"this one wrote {whole!r} for the thought {_PROBE!r}"
+            )
+        before, after = whole.removesuffix(tail).split(_PROBE)
+        self._opening = before.rstrip()
+        self._lead, self._closing = before[len(self._opening) :], after
+
+    def thought(self, text: str) -> tuple[str, str]:
+        """A think block as its opening, which alone may be a decision, and the rest."""
+        return self._opening, f"{self._lead}{text}{self._closing}"
+
+    def search(self, query: str) -> str:
+        call = ToolCall(id=_CALL_ID, name="search", arguments={"query": query})
+        return self._codec.write(Action(calls=(call,)))
+
+    def answer(self, text: str) -> str:
+        return self._codec.write(Action(answer=text))
+
+
+class Script:
+    """The events of one episode, in the making. Neighbouring pieces alike become one event."""
+
+    def __init__(self, hand: Hand, *, readings: bool) -> None:
+        self._hand = hand
+        self._readings = readings
+        self._events: list[Event] = []
+        self._reading = ""
+
+    def think(self, text: str, *, sure: bool, trained: bool = True, opening: bool = True) -> None:
+        """A think block; `opening` False: its first tag is shown, not trained."""
+        start, rest = self._hand.thought(text)
+        self._policy(start, trained and opening)
+        self._policy(rest, trained)
+        self._reading = SURE if sure else UNSURE
+
+    def search(self, query: str, *, trained: bool = True) -> None:
+        self._policy(self._hand.search(query), trained)
+
+    def answer(self, text: str) -> None:
+        self._policy(self._hand.answer(text), True)
+
+    def observe(self, content: str) -> None:
+        message = Message(role="tool", content=content, tool_call_id=_CALL_ID)
+        self._events.append(Event(messages=(message,), owner="environment", trained=False))
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """All events; a reading stands only where something follows it."""
+        return tuple(self._events)
+
+    def _policy(self, text: str, trained: bool) -> None:
+        if self._reading and self._readings:
+            self._events.append(Event(text=self._reading, owner="environment", trained=False))
+        self._reading = ""
+        last = self._events[-1] if self._events else None
+        if last and last.owner == "policy" and last.trained == trained and not last.messages:
+            self._events[-1] = Event(text=last.text + text, trained=trained)
+        else:
+            self._events.append(Event(text=text, trained=trained))
