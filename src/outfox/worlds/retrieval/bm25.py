@@ -11,15 +11,18 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import bm25s
 import numpy as np
+from numpy.typing import NDArray
 
 from outfox.core.errors import DataError
 from outfox.core.types import Document
 
 _HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _WORD = re.compile(rf"[{_HAN}]+|\d+(?:\.\d+)*|(?:(?![{_HAN}])[^\W_])+")
+_FEW = 16
 _IS_HAN = re.compile(rf"[{_HAN}]")
 
 
@@ -74,15 +77,7 @@ class BM25:
         if not ids or top_k < 1:
             return []
         scores = self._index.get_scores_from_ids(ids)
-        # Scores are zero or positive; partition is slow on the many zeros, so they go first.
-        hits = np.flatnonzero(scores)
-        found = scores[hits]
-        if len(hits) > top_k:
-            # All that reach the top_k-th best score: ties are cut by document order below.
-            floor = np.partition(found, len(hits) - top_k)[len(hits) - top_k]
-            hits = hits[found >= floor]
-        order = hits[np.argsort(-scores[hits], kind="stable")][:top_k]
-        return [(self._documents[int(i)], float(scores[i])) for i in order]
+        return [(self._documents[i], float(scores[i])) for i in _best(scores, top_k)]
 
     def _segment(self, run: str) -> list[str]:
         if self._cut is None:
@@ -94,6 +89,21 @@ class BM25:
 
 
 part = BM25
+
+
+def _best(scores: NDArray[Any], top_k: int) -> list[int]:
+    """Places of the highest positive scores, ties by place; for few, faster than to sort."""
+    if top_k > _FEW:
+        hits = np.flatnonzero(scores > 0)
+        return [int(i) for i in hits[np.argsort(-scores[hits], kind="stable")][:top_k]]
+    left, found = scores.copy(), list[int]()
+    for _ in range(min(top_k, len(left))):
+        place = int(left.argmax())
+        if left[place] <= 0:
+            break
+        found.append(place)
+        left[place] = 0
+    return found
 
 
 def _content(document: Document) -> str:
