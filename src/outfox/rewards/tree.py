@@ -154,9 +154,11 @@ def load_tree(source: str | Path | Mapping[str, JSON]) -> Tree:
 
 def _extended(data: JSON, where: str, seen: tuple[Path, ...]) -> JSON:
     """The data with the rubrics it extends merged under it."""
-    if not isinstance(data, Mapping) or "extends" not in data:
+    if not isinstance(data, Mapping):
         return data
     own = dict(cast("Mapping[str, JSON]", data))
+    if "extends" not in own:
+        return own
     base = _find(str(own.pop("extends")))
     if base in seen:
         raise ConfigError(f"{where}: a rubric may not extend itself; remove `extends: {base.stem}`")

@@ -45,7 +45,7 @@ def test_restore_gives_the_same_next_call() -> None:
 
 
 def test_shares_outside_zero_to_one_are_refused() -> None:
-    with pytest.raises(DataError, match="task a has 1.5"):
+    with pytest.raises(DataError, match=r"task a has 1\.5"):
         Solvability().record({"a": 1.5}, FIRST)
 
 

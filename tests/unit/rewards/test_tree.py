@@ -12,7 +12,8 @@ from outfox.rewards.tree import PRESETS, Ramp, load_tree, preset_names, rubric_h
 
 def test_presets_are_shipped() -> None:
     assert preset_names() == (
-        "default", "finance", "general", "insurance", "medical", "outcome_only", "research", "service"
+        "default", "finance", "general", "insurance", "medical", "outcome_only",
+        "research", "service",
     )  # fmt: skip
 
 
@@ -20,7 +21,8 @@ def test_presets_are_shipped() -> None:
     ("name", "w", "must_ground"),
     [
         ("default", 0.5, False), ("general", 0.5, False), ("service", 0.5, False),
-        ("research", 0.5, True), ("insurance", 1, True), ("finance", 1.5, True), ("medical", 2, True),
+        ("research", 0.5, True), ("insurance", 1, True),
+        ("finance", 1.5, True), ("medical", 2, True),
     ],
 )  # fmt: skip
 def test_domain_presets_follow_the_outcome_table(name: str, w: float, must_ground: bool) -> None:
@@ -49,11 +51,11 @@ def test_by_path_and_with_extends(tmp_path: Path) -> None:
         ({"version": 1, "gate": []}, "gate: unknown key. Did you mean 'gates'?"),
         ({"version": 2}, "version"),
         ({}, "version: is required"),
-        ({"version": 1, "outcome": {"rigth": 1}}, "outcome.rigth: unknown key. Did you mean 'right'"),
+        ({"version": 1, "outcome": {"rigth": 1}}, "rigth: unknown key. Did you mean 'right'"),
         ({"version": 1, "outcome": {"right": -1}}, "right (-1) must be above wrong (-0.5)"),
         ({"version": 1, "if_right": {"cap": -1}}, "if_right.cap: must not be negative"),
-        ({"version": 1, "if_right": {"deduct": {"calls": -0.1}}}, "deduct.calls: must not be negative"),
-        ({"version": 1, "schedule": {"duplicates": {"to_step": 3}}}, "only deductions are scheduled"),
+        ({"version": 1, "if_right": {"deduct": {"x": -0.1}}}, "deduct.x: must not be negative"),
+        ({"version": 1, "schedule": {"x": {"to_step": 3}}}, "only deductions are scheduled"),
         ({"version": 1, "settings": {"duplicates": {}}}, "the rubric names no such signal"),
         ({"version": 1, "aggregate": "sum"}, "aggregate"),
         ({"version": 1, "budgets": {"calls": {"limit": 1, "lr": -1}}}, "lr: must not be negative"),
@@ -86,7 +88,9 @@ def test_hash_is_of_what_is_said_not_of_how() -> None:
     written_otherwise = {**dict(reversed(data.items())), "must_ground": False}
     assert rubric_hash(load_tree(written_otherwise)) == rubric_hash(load_tree("default"))
     assert rubric_hash(load_tree("general")) == rubric_hash(load_tree("default"))
-    assert rubric_hash(load_tree({**data, "must_ground": True})) != rubric_hash(load_tree("default"))
+    assert rubric_hash(load_tree({**data, "must_ground": True})) != rubric_hash(
+        load_tree("default")
+    )
 
 
 def test_ramp() -> None:
