@@ -11,6 +11,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from outfox.core.errors import ConfigError, ContractError, did_you_mean
 from outfox.core.protocols import Environment, Tool
@@ -99,8 +100,8 @@ class ToolEnvironment:
         if tool is None:
             hint = did_you_mean(call.name, self._tools)
             return failure(f"There is no tool '{call.name}'.{hint}", "refused")
-        arguments: object = call.arguments
-        if not isinstance(arguments, Mapping):
+        # Nothing stops a codec from handing on what a model wrote instead of an object.
+        if not isinstance(cast(object, call.arguments), Mapping):
             return failure(f"{call.name}: arguments are a JSON object.", "error")
         try:
             return await asyncio.wait_for(tool(call.id, call.arguments), self._timeout_seconds)

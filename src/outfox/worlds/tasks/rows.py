@@ -1,3 +1,4 @@
+# pyright: standard
 """Tasks from rows of a JSON-lines or Parquet file.
 
 Required columns: `prompt` (text or chat messages) or `question`; `answer` or `reference` (gold).
@@ -73,7 +74,7 @@ def load_tasks(path: Path) -> tuple[Task, ...]:
     if not path.is_file():
         raise DataError(f"tasks are a .jsonl or .parquet file; {path} is none: check tasks.path")
     if path.suffix == ".parquet":
-        rows: Iterable[Any] = pq.read_table(path).to_pylist()  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+        rows: Iterable[Any] = pq.read_table(path).to_pylist()
     else:
         rows = _json_lines(path)
     return tasks_from_rows(cast(Iterable[Any], rows), name=path.stem)

@@ -20,7 +20,7 @@ import json
 import re
 import threading
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast, get_type_hints, overload
 
@@ -152,7 +152,7 @@ def _documents(value: Any) -> tuple[Document, ...] | None:
     if isinstance(value, Document):
         return (value,)
     if isinstance(value, list | tuple):
-        items = cast(list[Any], list(cast(Any, value)))
+        items = list(cast(Sequence[Any], value))
         if items and all(isinstance(item, Document) for item in items):
             return tuple(items)
     return None

@@ -29,6 +29,8 @@ class SearchTool:
     def __init__(
         self,
         retriever: Retriever,
+        seed: int = 0,
+        delay: Callable[[int], float] | None = None,
         *,
         top_k: int = 2,
         show_ids: bool = False,
@@ -36,8 +38,6 @@ class SearchTool:
         nothing: str = "Nothing was found.",
         failed: str = "The search failed.",
         error_rate: float = 0.0,
-        seed: int = 0,
-        delay: Callable[[int], float] | None = None,
         name: str = "search",
         description: str = "Search for passages that answer a query.",
     ) -> None:

@@ -66,11 +66,10 @@ class Demonstrations:
         self,
         setting: Setting,
         codec: Codec,
-        *,
         search: SearchView,
+        *,
         top_k: int,
         system: str,
-        seed: int,
         mix: Mix,
         readings: bool,
     ) -> None:
@@ -81,7 +80,7 @@ class Demonstrations:
         self._search = search
         self._top_k = top_k
         self._system = system
-        self._seed = seed
+        self._seed = setting.seed
         self._mix = mix
         self._readings = readings
         self._fiction = Fiction(setting.facts)
@@ -92,9 +91,6 @@ class Demonstrations:
         self._chains: dict[tuple[str, str], list[Question]] = defaultdict(list)
         self._asked: dict[str, list[Question]] = defaultdict(list)
         self._single = [q for q in setting.questions if len(q.facts) == 1]
-        self._solvable = [
-            q for q in setting.questions if q.kind == "two_known_known" and q.held_out
-        ]
         for question in setting.questions:
             if not question.held_out:
                 self._asked[question.kind].append(question)
@@ -274,16 +270,10 @@ class Demonstrations:
 
     # -- drills ------------------------------------------------------------------------------------
     def _recall_drill(self, name: DrillName, draw: random.Random) -> Drill:
-        """Any taught fact by itself, now and then as the second hop of a held-out question."""
-        script = self._script()
-        fact, question = draw.choice(self._taught), draw.choice(self._solvable)
-        if draw.random() < 0.2:
-            first, fact = question.facts
-            script.think(_hop(first).thought(self._phrases, first.value), sure=True)
-            text = question.text
-        else:
-            text = self._wording(fact, draw)
-        return self._drill(name, text, script, _hop(fact), fact.taught or "")
+        """Any taught fact by itself."""
+        fact = draw.choice(self._taught)
+        text, hop = self._wording(fact, draw), Hop(entity=fact.entity, relation=fact.relation)
+        return self._drill(name, text, self._script(), hop, fact.taught or "")
 
     def _copy_drill(self, name: DrillName, draw: random.Random) -> Drill:
         return self._read_drill(name, draw, absent=False)
@@ -293,7 +283,8 @@ class Demonstrations:
 
     def _read_drill(self, name: DrillName, draw: random.Random, *, absent: bool) -> Drill:
         script, question = self._script(), draw.choice(self._single)
-        hop = _hop(question.facts[0])
+        fact = question.facts[0]
+        hop = Hop(entity=fact.entity, relation=fact.relation)
         self._draft(script, hop, draw)
         if question.kind == "changed":
             block = self._fiction.changed(hop, draw, absent=absent)
@@ -314,7 +305,3 @@ class Demonstrations:
             expected=hop.thought(self._phrases, value),
             value=value,
         )
-
-
-def _hop(fact: Fact) -> Hop:
-    return Hop(entity=fact.entity, relation=fact.relation)

@@ -59,62 +59,63 @@ def make(
     message that stands before every question; `demonstrations`: what the cold start is made of.
     Raises ConfigError for settings it cannot follow.
     """
-    if language not in PHRASES:
-        raise ConfigError(f"world.language is one of {', '.join(PHRASES)}; got '{language}'")
-    if supplies.tasks or supplies.corpus:
-        raise ConfigError(
-            f"{NAME} makes its own tasks and corpus; got {supplies.tasks or supplies.corpus}: leave "
-            "tasks.path and corpus.path out"
-        )
-    if noise.stale or noise.poisoned:
-        raise ConfigError(
-            "world.noise.stale and world.noise.poisoned must be 0: this world only injects "
-            f"search errors; got stale={noise.stale:g}, poisoned={noise.poisoned:g}"
-        )
+    _check(language, noise, supplies)
     setting = make_setting(language=language, source=source, entities=entities, seed=seed)
-    tasks = {
-        held_out: [
-            make_task(question, setting.corpus, language, system)
-            for question in setting.questions
-            if question.held_out == held_out
-        ]
-        for held_out in (False, True)
-    }
 
     def search(episode_seed: int, error_rate: float) -> SearchTool:
         phrases = setting.phrases
         return SearchTool(
             setting.retriever,
+            episode_seed,
             top_k=top_k,
             show_ids=show_ids,
             nothing=phrases.join(phrases.nothing),
             failed=phrases.join(phrases.failed),
             error_rate=error_rate,
-            seed=episode_seed,
         )
 
     def tools(task: Task, episode_seed: int) -> Sequence[Tool]:
         return (search(episode_seed, noise.error), *(made() for made in supplies.tools))
 
     def demonstrator(codec: Codec, *, readings: bool = False) -> DemonstrationSource:
+        view = search(seed, 0.0)
         return Demonstrations(
-            setting,
-            codec,
-            search=search(seed, 0.0),
-            top_k=top_k,
-            system=system,
-            seed=seed,
-            mix=demonstrations,
-            readings=readings,
+            setting, codec, view, top_k=top_k, system=system, mix=demonstrations, readings=readings
         )
 
+    train, held_out = (_tasks(setting, language, system, split) for split in (False, True))
     return World(
         name=NAME,
         language=language,
-        train=KindTasks(tasks[False], shares=shares, seed=seed),
-        held_out=balanced(tasks[True], seed),
+        train=KindTasks(train, shares=shares, seed=seed),
+        held_out=balanced(held_out, seed),
         environment=ToolEnvironments(tools=tools),
         retriever=setting.retriever,
         demonstrations=demonstrator,
         lexicon=setting.lexicon,
     )
+
+
+def _tasks(setting: Setting, language: str, system: str, held_out: bool) -> list[Task]:
+    return [
+        make_task(question, setting.corpus, language, system)
+        for question in setting.questions
+        if question.held_out == held_out
+    ]
+
+
+def _check(language: str, noise: Noise, supplies: Supplies) -> None:
+    """Raises ConfigError for what this world cannot follow."""
+    if language not in PHRASES:
+        raise ConfigError(f"world.language is one of {', '.join(PHRASES)}; got '{language}'")
+    given = supplies.tasks or supplies.corpus
+    if given:
+        raise ConfigError(
+            f"{NAME} makes its own tasks and corpus; got {given}: leave tasks.path and "
+            "corpus.path out"
+        )
+    if noise.stale or noise.poisoned:
+        raise ConfigError(
+            "world.noise.stale and world.noise.poisoned must be 0: this world only injects "
+            f"search errors; got stale={noise.stale:g}, poisoned={noise.poisoned:g}"
+        )

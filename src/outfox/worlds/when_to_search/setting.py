@@ -34,6 +34,7 @@ class Sizes:
 class Setting:
     """Everything that the world is made from: facts, passages and all sound questions."""
 
+    seed: int
     facts: Facts
     corpus: Corpus
     retriever: BM25
@@ -63,6 +64,7 @@ def make_setting(
 
     phrases = PHRASES[language]
     return Setting(
+        seed=seed,
         facts=facts,
         corpus=corpus,
         retriever=retriever,
