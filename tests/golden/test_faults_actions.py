@@ -175,9 +175,7 @@ async def test_a_document_that_holds_tags_cannot_act(page: str):
     assert shown.count("<information>") == shown.count("</information>") == 1
     assert "Rome" in shown
     # Even read as policy text it would do nothing.
-    assert (
-        TAGS.parse(shown.replace("<information>", "").replace("</information>", "")).action is None
-    )
+    assert TAGS.parse(shown.removeprefix("<information>")).action is None
 
 
 def test_a_parser_for_another_format_is_refused_at_start_up():
@@ -221,7 +219,8 @@ async def test_malformed_json_arguments_are_told_to_the_policy_and_counted(argum
     first = trajectory.turns[0]
     assert first.error.fault == "malformed_call"
     assert "Arguments of search are a JSON object" in seen[1][-1].content
-    assert world.calls == [] and trajectory.calls == ()
+    assert world.calls == []
+    assert trajectory.calls == ()
     assert (trajectory.answer, trajectory.citations) == ("Paris", ("d1",))
 
 

@@ -169,7 +169,7 @@ async def test_a_cut_observation_is_recorded_as_truncated():
 async def test_the_head_is_never_dropped_the_episode_stops_with_max_tokens():
     engine = ReplayEngine([said(SEARCH)])
     world = Echo(tool("x" * 300), tool("x" * 900))
-    limits = dict(max_tokens=1000, max_observation_tokens=1000)
+    limits = {"max_tokens": 1000, "max_observation_tokens": 1000}
     trajectory = await play(engine, TAGS, world, **limits)
     assert trajectory.stop_reason == "max_tokens"
     (ledger,) = trajectory.ledgers

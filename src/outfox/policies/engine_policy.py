@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from outfox.core.errors import ConfigError
+from outfox.core.errors import ConfigError, EngineError
 from outfox.core.ledger import Completion, Ints, Ledger, Segment
 from outfox.core.protocols import Codec, Engine, Parsed, Sampling
 from outfox.core.seeding import derive
@@ -151,7 +151,7 @@ class EngineConversation:
 
     async def _generate(self, budget: int) -> Completion:
         if self._session is None:
-            raise ConfigError("a conversation ends with close; begin a new one")
+            raise EngineError("a conversation ends with close; begin a new one")
         ids = np.concatenate([np.zeros(0, np.int64), *self._pending])
         self._pending = []
         sampling = replace(self._policy.sampling, max_tokens=budget)
