@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 
@@ -16,7 +16,7 @@ import numpy as np
 
 from outfox.core.results import Outcome, Score, ScoredGroup, TrajectoryCredit, Value
 from outfox.core.seeding import rng
-from outfox.core.types import JSON, Document, Group, Message, Task
+from outfox.core.types import JSON, Document, Group, Message, StopReason, Task
 from outfox.evaluation.behaviour import behaviour
 from outfox.evaluation.metrics import measure
 from outfox.evaluation.summary import summary
@@ -79,9 +79,12 @@ def _play(
         group_id = f"{step}/{question.task.task_id}"
         chances = [rng(seed, step, index, sibling) for sibling in range(siblings)]
         moves = [_moves(question, skill, chance) for chance in chances]
+        stops: list[StopReason] = [
+            _stop(m, skill, chance) for m, chance in zip(moves, chances, strict=True)
+        ]
         members = tuple(
-            made_up(question.task, m, words=words, sibling=i, group_id=group_id)
-            for i, m in enumerate(moves)
+            made_up(question.task, m, words=words, sibling=i, group_id=group_id, stop_reason=stop)
+            for i, (m, stop) in enumerate(zip(moves, stops, strict=True))
         )
         scores = tuple(_score(question, m) for m in moves)
         groups.append(
@@ -136,6 +139,15 @@ def _moves(question: _Question, skill: float, chance: Random) -> list[Move]:
     return [*moves, Move(thought=conflict + found, reading="[sure]", answer=found)]
 
 
+def _stop(moves: list[Move], skill: float, chance: Random) -> StopReason:
+    """Takes the answer away where the episode ends without one."""
+    if chance.random() > 0.22 * (1 - skill):
+        return "answer"
+    moves[-1] = replace(moves[-1], answer=None)
+    stops: tuple[StopReason, ...] = ("max_turns", "malformed", "malformed", "max_tokens")
+    return chance.choice(stops)
+
+
 def _passage(question: _Question, hop: int) -> Document:
     answerable = question.task.metadata["answerable"]
     value = question.value if answerable else "not recorded"
@@ -156,11 +168,13 @@ def _score(question: _Question, moves: Sequence[Move]) -> Score:
     abstained, answerable = answer == "unknown", bool(metadata["answerable"])
     right = abstained if not answerable else answer == question.value
     outcome: Outcome = "right" if right else "abstained" if abstained else "wrong"
+    if answer is None:
+        outcome = "unanswered"
     parts = {"outcome": 1.0 if right else 0.0 if abstained and calls else -0.5}
     needless = max(0, calls - (0 if metadata["solvable"] == "solvable" else metadata["hops"]))
     failed = sum(move.status == "error" for move in moves)
     if right:
-        parts["needless_calls"] = -0.12 * (needless - failed)
+        parts["needless_calls"] = -0.12 * max(0, needless - failed)
         parts["failed_calls"] = -0.05 * failed
         parts["unsupported"] = 0.0 if calls or metadata["solvable"] == "solvable" else -0.4
     why = f"{answer!r} against {question.value!r}" if answerable else "no answer exists"

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from outfox.policies.scripted import ScriptedPolicy
 
 from outfox.core.results import Score, TrajectoryCredit
 from outfox.core.types import Document, Message, Observation, Opening, Task, ToolResult
 from outfox.evaluation.evaluate import evaluate
+from outfox.policies.scripted import ScriptedPolicy
 from outfox.rewards.matchers import match
 from outfox.rollout.limits import Limits
 
