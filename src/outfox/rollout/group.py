@@ -30,13 +30,15 @@ class RolloutPlan:
     """A group for which this is False is drawn anew (dynamic sampling, DAPO, Yu et al. 2025)."""
     max_redraws: int = 0
     """Per task; then the last group is kept."""
+    max_concurrent: int = 512
+    """Episodes at once, each with its engine session; more wait. It changes no trajectory."""
 
     def __post_init__(self) -> None:
-        if self.group_size < 1 or self.greedy_baselines < 0 or self.max_redraws < 0:
-            raise ConfigError(
-                "a rollout plan has group_size of at least 1, greedy_baselines and max_redraws of "
-                f"at least 0; got {self.group_size}, {self.greedy_baselines}, {self.max_redraws}"
-            )
+        least = {"group_size": 1, "greedy_baselines": 0, "max_redraws": 0, "max_concurrent": 1}
+        given = (self.group_size, self.greedy_baselines, self.max_redraws, self.max_concurrent)
+        for (name, bound), value in zip(least.items(), given, strict=True):
+            if value < bound:
+                raise ConfigError(f"a rollout plan has {name} of at least {bound}; got {value}")
 
 
 async def rollout(
@@ -52,7 +54,7 @@ async def rollout(
     greedy: Policy | None = None,
     progress: Callable[[Trajectory], None] | None = None,
 ) -> tuple[Group, ...]:
-    """One Group per task, in order; all siblings of all tasks run concurrently.
+    """One Group per task, in order; siblings of all tasks run concurrently.
 
     A group's id, `step/index/task_id`, names the occurrence of a task, so that a task drawn twice
     makes two groups. `greedy` plays `plan.greedy_baselines`; `progress` hears of every episode as
@@ -63,16 +65,18 @@ async def rollout(
             f"greedy_baselines={plan.greedy_baselines} needs a greedy policy: pass one, or set 0"
         )
 
+    places = asyncio.Semaphore(plan.max_concurrent)
+
     async def episode(task: Task, group_id: str, sibling: int) -> Trajectory:
-        player = policy if sibling < plan.group_size or greedy is None else greedy
-        trajectory = await run_episode(
-            task,
-            EpisodeKey(seed=seed, step=step, group_id=group_id, sibling=sibling),
-            policy=player,
-            environment=environment,
-            limits=limits,
-            readings=readings,
-        )
+        async with places:
+            trajectory = await run_episode(
+                task,
+                EpisodeKey(seed=seed, step=step, group_id=group_id, sibling=sibling),
+                policy=policy if sibling < plan.group_size or greedy is None else greedy,
+                environment=environment,
+                limits=limits,
+                readings=readings,
+            )
         if progress is not None:
             progress(trajectory)
         return trajectory

@@ -80,6 +80,23 @@ async def test_episodes_run_side_by_side():
     assert sum(len(group.trajectories) for group in groups) == 6
 
 
+async def test_no_more_episodes_run_at_once_than_allowed():
+    running, most = 0, 0
+
+    async def script(task, messages):
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await asyncio.sleep(0)
+        running -= 1
+        return Action(answer="a")
+
+    plan = RolloutPlan(group_size=3, max_concurrent=2)
+    groups = await roll([task("a"), task("b")], plan, ScriptedPolicy(script))
+    assert sum(len(group.trajectories) for group in groups) == 6
+    assert most == 2
+
+
 async def test_progress_hears_of_every_episode():
     heard = []
     await roll([task("a"), task("b")], RolloutPlan(group_size=2), progress=heard.append)
@@ -145,7 +162,8 @@ async def test_a_fault_of_the_run_is_raised_as_it_is_and_stops_the_others():
 
 
 @pytest.mark.parametrize(
-    "settings", [{"group_size": 0}, {"greedy_baselines": -1}, {"max_redraws": -1}]
+    "settings",
+    [{"group_size": 0}, {"greedy_baselines": -1}, {"max_redraws": -1}, {"max_concurrent": 0}],
 )
 def test_a_plan_that_allows_nothing_is_refused(settings):
     with pytest.raises(ConfigError, match="a rollout plan has"):
