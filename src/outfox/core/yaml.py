@@ -16,6 +16,7 @@ from typing import Any
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+from ruamel.yaml.representer import SafeRepresenter
 from ruamel.yaml.resolver import BaseResolver
 
 from outfox.core.errors import ConfigError
@@ -55,9 +56,24 @@ class _CoreSchema(BaseResolver):
 _CoreSchema.yaml_implicit_resolvers = _first_characters()
 
 
+class _Representer(SafeRepresenter):
+    """Writes values out in full, and escapes what a reader would fold or lose."""
+
+    def ignore_aliases(self, data: object) -> bool:
+        return True
+
+    def represent_str(self, data: str) -> Any:
+        style = None if data.isprintable() else '"'
+        return self.represent_scalar(_TAG + "str", data, style=style)
+
+
+_Representer.add_representer(str, _Representer.represent_str)
+
+
 def _yaml() -> Any:
     yaml: Any = YAML(typ="safe", pure=True)
     yaml.Resolver = _CoreSchema
+    yaml.Representer = _Representer
     return yaml
 
 
@@ -95,14 +111,9 @@ def dump_yaml(data: JSON) -> str:
     yaml.allow_unicode = True
     yaml.width = 100
     yaml.sort_base_mapping_type_on_output = False
-    yaml.representer.ignore_aliases = _never
     out = io.StringIO()
     yaml.dump(data, out)
     return out.getvalue()
-
-
-def _never(_: object) -> bool:
-    return True
 
 
 # -- nodes to data --------------------------------------------------------------------------------

@@ -2,7 +2,7 @@ import math
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from outfox.core.errors import ConfigError
@@ -17,6 +17,7 @@ DATA = st.recursive(
 
 
 @given(DATA)
+@example({"\x85": "\x85 \u2028 \r\n \ufeff", "k" * 200: "v " * 200})
 def test_what_is_dumped_is_loaded_again(data):
     loaded = load_yaml(dump_yaml(data))
     assert loaded == data
