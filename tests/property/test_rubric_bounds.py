@@ -151,11 +151,10 @@ def test_a_wrong_trajectory_never_outranks_a_right_supported_one(
 ) -> None:
     scores = PRESETS[name].score(group(asked, *siblings), step=step)
     assert all(parts_sum(score) for score in scores)
-    best_wrong = [
-        score.total
-        for score in scores
-        if score.outcome in ("wrong", "unanswered", "unsupported", "gated")
-    ]
+    below = {"wrong", "unanswered", "gated"}
+    if name != "outcome_only":  # which does not ask for support
+        below.add("unsupported")
+    best_wrong = [score.total for score in scores if score.outcome in below]
     worst_right = [score.total for score in scores if score.outcome == "right"]
     assert all(wrong < right for wrong in best_wrong for right in worst_right)  # type: ignore[operator]
 
