@@ -20,7 +20,7 @@ from outfox.worlds.when_to_search.demonstrations import Demonstrations, Mix
 from outfox.worlds.when_to_search.kind_tasks import KindTasks
 from outfox.worlds.when_to_search.phrases import PHRASES
 from outfox.worlds.when_to_search.questions import make_task
-from outfox.worlds.when_to_search.setting import Sizes, make_setting
+from outfox.worlds.when_to_search.setting import Setting, Sizes, make_setting
 from outfox.worlds.world import DemonstrationSource, Supplies, World, balanced
 
 NAME = "when-to-search"
