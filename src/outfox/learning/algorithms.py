@@ -19,7 +19,7 @@ from outfox.core.errors import ConfigError, did_you_mean
 from outfox.core.parts import Parts, settings_type
 from outfox.core.types import JSON
 
-PLAN = ("group_size", "greedy_baselines", "redraw_until", "max_redraws")
+PLAN = ("group_size", "greedy_baselines", "max_redraws")
 """Settings of the rollout plan that an algorithm may set."""
 
 
@@ -49,7 +49,8 @@ PRESETS: Mapping[str, tuple[Part, Part, Mapping[str, JSON]]] = MappingProxyType(
         "grpo": _preset(_credit("group-mean"), aggregation="grpo"),
         # Liu et al. 2025: no division by a spread, nor by a sequence's own length.
         "dr_grpo": _preset(_credit("group-mean", scale="none"), aggregation="dr_grpo"),
-        # Yu et al. 2025: clip-higher and the mean over all tokens.
+        # Yu et al. 2025: clip-higher and the mean over all tokens. Dynamic sampling is the rollout
+        # plan's `redraw_until`, which is no setting but a function.
         "dapo": _preset(_credit("group-mean"), aggregation="dapo", clip_high=0.28),
         # Zheng et al. 2025: the ratio of whole sequences, whose clip range is far narrower.
         "gspo": _preset(

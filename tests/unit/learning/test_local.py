@@ -284,6 +284,5 @@ def test_folders_that_cannot_be_resumed_are_refused(tiny, tmp_path):
 
 
 def test_weights_are_detached(tiny):
-    assert not any(
-        w.requires_grad for w in LocalTrainer(tiny(), learning_rate=1).weights().values()
-    )
+    weights = LocalTrainer(tiny(), learning_rate=1e-3).weights()
+    assert not any(weight.requires_grad for weight in weights.values())
