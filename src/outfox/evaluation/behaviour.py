@@ -26,8 +26,9 @@ SHOWN = (
 def behaviour(groups: Sequence[ScoredGroup]) -> dict[str, float]:
     """`behaviour/<measure>`, `parts/<part>/mean`, `stop/<reason>`, `tools/*`, `completions/*`.
 
-    Parts are the contributions to the total, over scored episodes: they sum to `reward`. What
-    cannot be measured in these episodes is absent.
+    Parts are the contributions to the total, over scored episodes: they sum to `reward`. A score's
+    first part is its outcome (`parts/outcome/mean`), unless a gate fired; the others go by their
+    own names. What cannot be measured in these episodes is absent.
     """
     measures = measure(groups)
     found = {f"behaviour/{name}": getattr(measures, name).value for name in SHOWN}
@@ -42,8 +43,8 @@ def _parts(groups: Sequence[ScoredGroup]) -> dict[str, float]:
     scored = [score for group in groups for score in group.scores if score.total is not None]
     sums: dict[str, float] = defaultdict(float)
     for score in scored:
-        for name, value in score.parts.items():
-            sums[name] += value
+        for index, (name, value) in enumerate(score.parts.items()):
+            sums["outcome" if index == 0 and score.gate is None else name] += value
     return {f"parts/{name}/mean": total / len(scored) for name, total in sorted(sums.items())}
 
 

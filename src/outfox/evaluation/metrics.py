@@ -17,7 +17,7 @@
 
 Rightness is the rubric's outcome before valuation, so rubrics that share a matcher share accuracy.
 Episodes that failed outside the policy are counted and left out. Shares carry Wilson intervals;
-accuracy, J and means carry a bootstrap over questions.
+accuracy (unless 0 or 1), J and means carry a bootstrap over questions.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def measure(
         questions=table.questions,
         episodes=len(pairs),
         failed=len(pairs) - len(scored),
-        accuracy=table.mean(_right),
+        accuracy=table.rate(_right),
         necessity_precision=table.share(_needed, _called),
         necessity_recall=table.share(_relevant, _needed),
         over_search=table.share(_called, _known),
@@ -192,6 +192,11 @@ class _Table:
     def share(self, test: Test, among: Test = _always) -> Estimate:
         """Share of the episodes `among` which `test` holds."""
         return share(self._sums(lambda e: among(e) and test(e)), self._sums(among))
+
+    def rate(self, test: Test) -> Estimate:
+        """Share of all episodes, bootstrapped; by Wilson where no draw can differ (0 or 1)."""
+        found = self.mean(test)
+        return self.share(test) if found.low == found.high else found
 
     def mean(self, value: Test, among: Test = _always, over: Test | None = None) -> Estimate:
         """Sum of a value over those `among` which it is taken, per such episode (or per `over`)."""

@@ -7,6 +7,7 @@ together (byte fallback) belongs to the token that completes it; the others get 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 
 import numpy as np
 
@@ -18,6 +19,12 @@ _LONGEST = 4
 """Most tokens that spell one character together."""
 
 
+@lru_cache(maxsize=4)
+def pieces_by(decode: Decode) -> Pieces:
+    """The Pieces of a tokenizer's `decode`; the same one each time, so that it keeps its memory."""
+    return Pieces(decode)
+
+
 class Pieces:
     """Cuts token ids into pieces of text; remembers pairs, so a long run costs two decodes a pair.
 
@@ -27,6 +34,7 @@ class Pieces:
 
     def __init__(self, decode: Decode) -> None:
         self._decode = decode
+        self._heads: dict[int, str] = {}
         self._pairs: dict[tuple[int, int], str] = {}
 
     def of(self, ledger: Ledger) -> list[str]:
@@ -56,7 +64,9 @@ class Pieces:
     def _after(self, before: int, tokens: list[int]) -> str:
         if before < 0:
             return self._text(tokens)
-        head, both = self._text([before]), self._text([before, *tokens])
+        if before not in self._heads:
+            self._heads[before] = self._text([before])
+        head, both = self._heads[before], self._text([before, *tokens])
         return both.removeprefix(head) if both.startswith(head) else self._text(tokens)
 
     def _text(self, tokens: list[int]) -> str:

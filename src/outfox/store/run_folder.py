@@ -34,7 +34,7 @@ from outfox.core.types import JSON
 from outfox.core.yaml import dump_yaml, load_yaml
 from outfox.store.files import append_line, keep_lines, read_lines, write_json, write_whole
 from outfox.store.lock import exclusive
-from outfox.store.pieces import Decode, Pieces
+from outfox.store.pieces import Decode, pieces_by
 from outfox.store.steps import Stored, read_step, step_of, write_step
 
 FORMAT = 1
@@ -169,7 +169,7 @@ class RunFolder:
         decode: Decode | None = None,
     ) -> None:
         """Store one training step. `rubric`: its hash; `decode`: also store each token's text."""
-        pieces = Pieces(decode) if decode else None
+        pieces = pieces_by(decode) if decode else None
         times = write_step(
             self._trajectory_file(step),
             self._score_file(rubric, step),
@@ -213,7 +213,7 @@ class RunFolder:
         `step`: the last step that the policy was trained in, -1 before the first.
         """
         folder = self.path / "evaluations" / name
-        pieces = Pieces(decode) if decode else None
+        pieces = pieces_by(decode) if decode else None
         write_step(
             folder / "trajectories.parquet",
             folder / "scores.parquet",

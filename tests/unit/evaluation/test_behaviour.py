@@ -28,8 +28,8 @@ def test_parts_stops_and_tools():
         made_up(task, [ask], words=WORDS, sibling=2, stop_reason="max_turns"),
     )
     scores = (
-        Score(total=1.0, outcome="right", results={}, parts={"outcome": 1.0}),
-        Score(total=0.9, outcome="right", results={}, parts={"outcome": 1.0, "failed": -0.1}),
+        Score(total=1.0, outcome="right", results={}, parts={"match": 1.0}),
+        Score(total=0.9, outcome="right", results={}, parts={"match": 1.0, "failed": -0.1}),
         Score(total=None, outcome="failed", results={}, parts={}),
     )
     whole = Group(group_id="0/a", trajectories=members)
@@ -43,6 +43,16 @@ def test_parts_stops_and_tools():
     assert found["tools/failure_frequency"] == pytest.approx(1 / 4)
     assert "behaviour/over_search" not in found
     assert "behaviour/j" not in found
+
+
+def test_gate_is_no_outcome():
+    prompt = (Message(role="user", content="?"),)
+    task = Task(task_id="a", prompt=prompt, reference="x")
+    group = Group(group_id="0/a", trajectories=(made_up(task, [], words=WORDS),))
+    score = Score(total=-2.0, outcome="gated", results={}, parts={"leak": -2.0}, gate="leak")
+    found = behaviour([ScoredGroup(group=group, scores=(score,))])
+    assert found["parts/leak/mean"] == -2.0
+    assert "parts/outcome/mean" not in found
 
 
 def test_nothing_played():

@@ -188,6 +188,12 @@ def test_bootstrap_covers_the_truth_and_counts_questions_not_samples():
     assert accuracy.n == 150
 
 
+def test_all_wrong_is_not_certain():
+    accuracy = measure([group(question(f"q{i}"), (direct(), "wrong")) for i in range(20)]).accuracy
+    assert accuracy.value == 0
+    assert (accuracy.low, accuracy.high) == pytest.approx((0, 0.1611), abs=5e-5)
+
+
 def test_summary_has_the_documented_keys_and_is_json(groups):
     found = summary(before=measure(groups), recipe="when-to-search")
     assert json.loads(json.dumps(found)) == found

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from outfox.core.ledger import Ledger, Segment
-from outfox.store.pieces import Pieces
+from outfox.store.pieces import Pieces, pieces_by
 
 
 def ledger(ids):
@@ -49,3 +49,14 @@ def test_pairs_are_decoded_once():
     for _ in range(5):
         pieces.of(ledger([1, 2, 1, 2]))
     assert sorted(seen) == [(1,), (1,), (1, 2), (2,), (2, 1)]
+
+
+class Tokenizer:
+    def decode(self, ids):
+        return by_words(ids)
+
+
+def test_one_tokenizer_has_one_memory():
+    first, second = Tokenizer(), Tokenizer()
+    assert pieces_by(first.decode) is pieces_by(first.decode)
+    assert pieces_by(first.decode) is not pieces_by(second.decode)

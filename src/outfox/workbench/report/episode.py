@@ -123,9 +123,14 @@ def reward(score: Score) -> str:
     if score.total is None:
         return '<p class="empty">Not scored: something outside the policy failed.</p>'
     width = max(1.0, *(abs(value) for value in (score.total, *score.parts.values())))
-    parts = [(name, value) for name, value in score.parts.items() if value or name == "outcome"]
-    silent = [words(name) for name, value in score.parts.items() if not value and name != "outcome"]
-    rows = "".join(_bar(words(name), value, width, "") for name, value in parts)
+    parts = [
+        ("outcome" if index == 0 and score.gate is None else words(name), value)
+        for index, (name, value) in enumerate(score.parts.items())
+    ]
+    rows = "".join(
+        _bar(name, value, width, "") for name, value in parts if value or name == "outcome"
+    )
+    silent = [name for name, value in parts if not value and name != "outcome"]
     gate = f'<p class="gate">Gate: {escape(words(score.gate))}</p>' if score.gate else ""
     rest = f'<p class="silent">Nothing for {escape(", ".join(silent))}.</p>' if silent else ""
     measured = "".join(_signal(name, result) for name, result in score.results.items())

@@ -151,7 +151,7 @@ def _mark(block: Block | None, when: str) -> str:
 def _cell(block: Block | None, key: str) -> str:
     value = block.get(key) if block else None
     if value is None:
-        return '<span class="none">–</span>'
+        return '<span class="dash">–</span>'
     low, high = _interval(cast("Block", block), key)
     if low is None or high is None:
         return _fixed(value)

@@ -11,7 +11,7 @@ from typing import cast
 from outfox.core.types import JSON
 from outfox.core.yaml import dump_yaml
 from outfox.store.files import write_whole
-from outfox.store.pieces import Decode, Pieces
+from outfox.store.pieces import Decode, pieces_by
 from outfox.store.run_folder import RunFolder
 from outfox.store.steps import Stored
 from outfox.workbench.report import findings
@@ -81,7 +81,7 @@ def _curves(rows: Rows) -> str:
         return Series(name=name, values=[row.get(key) for row in rows])
 
     loud, silent = _parts(rows)
-    off = "Mean of each deduction over all episodes."
+    off = "Mean of each deduction, and of what gates cost, over all episodes."
     if silent:
         off += f" Next to nothing: {', '.join(silent)}."
     searches = [
@@ -176,7 +176,7 @@ def _story(story: Story, stored: Stored, decode: Decode | None, peak: float) -> 
     key = (trajectory.group_id, trajectory.sibling)
     pieces = stored.pieces.get(key)
     if pieces is None and decode is not None:
-        pieces = [Pieces(decode).of(ledger) for ledger in trajectory.ledgers]
+        pieces = [pieces_by(decode).of(ledger) for ledger in trajectory.ledgers]
     credit = stored.credits.get(key)
     return (
         f'<article class="story"><header>{heading}</header>{_asked(story.found)}'
