@@ -48,8 +48,9 @@ def test_the_installed_wheel_trains(wheel: Path, tmp_path: Path):
     elsewhere.mkdir()
     environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache"), "OMP_NUM_THREADS": "1"}
     environment.pop("PYTHONPATH", None)
-    small = ["steps=2", "rollout.tasks=2", "cold_start.steps=2", "eval.questions=20", "run.dir=run"]
-    train = [str(venv / "bin" / "outfox"), "train", "when-to-search", *small]
+    small = ["steps=2", "rollout.tasks=2", "cold_start.steps=2", "cold_start.gates=false"]
+    few = ["eval.questions=20", "eval.samples=1", "run.dir=run"]
+    train = [str(venv / "bin" / "outfox"), "train", "when-to-search", *small, *few]
     done = subprocess.run(
         train, cwd=elsewhere, env=environment, check=False, capture_output=True, text=True
     )

@@ -6,11 +6,9 @@ Exit codes: 0, 1 (a finding), 2 (bad input), 130 (Ctrl-C).
 from __future__ import annotations
 
 import sys
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from importlib.metadata import version
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -77,16 +75,6 @@ def command() -> TyperGroup:
 
 
 _PURPOSE = "Outfox trains language-model policies that act in several steps."
-
-
-@contextmanager
-def resumable(run: Path | str) -> Generator[None]:
-    """Ctrl-C inside says how to go on, and exits with 130."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        typer.echo(f"\noutfox: stopped. Go on with: outfox train --resume {run}", err=True)
-        raise typer.Exit(130) from None
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -4,10 +4,9 @@ import sys
 from importlib.metadata import version
 
 import pytest
-import typer
 
 from outfox import cli
-from outfox.cli import VERBS, command, main, resumable, verb
+from outfox.cli import VERBS, command, main, verb
 from outfox.core.errors import ConfigError, DataError
 
 
@@ -98,16 +97,15 @@ app = cli.verb("")
 
 @app.command()
 def wait() -> None:
-    with cli.resumable("runs/mine"):
-        print("ready", flush=True)
-        time.sleep(30)
+    print("ready", flush=True)
+    time.sleep(30)
 
 cli.command = lambda: typer.main.get_command(app)
 cli.main([])
 """
 
 
-def test_ctrl_c_says_how_to_resume():
+def test_ctrl_c_in_a_verb_shows_no_traceback():
     process = subprocess.Popen(
         [sys.executable, "-c", INTERRUPTED],
         stdout=subprocess.PIPE,
@@ -119,16 +117,7 @@ def test_ctrl_c_says_how_to_resume():
     process.send_signal(signal.SIGINT)
     _, told = process.communicate(timeout=20)
     assert process.returncode == 130
-    assert told.strip() == "outfox: stopped. Go on with: outfox train --resume runs/mine"
-
-
-def test_resumable_lets_everything_else_through():
-    with resumable("runs/mine"):
-        pass
-    with pytest.raises(ConfigError), resumable("runs/mine"):
-        raise ConfigError("x")
-    with pytest.raises(typer.Exit), resumable("runs/mine"):
-        raise KeyboardInterrupt
+    assert told == ""
 
 
 def test_a_verb_app_shows_its_example():
