@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -14,7 +16,7 @@ from outfox.learning.credit.gae import GAE
 from outfox.learning.credit.group_mean import GroupMean
 from outfox.learning.credit.leave_one_out import LeaveOneOut
 from outfox.learning.credit.turn_level import TurnLevel
-from outfox.learning.losses.mixed import MixedLoss
+from outfox.learning.losses.mixed import MixedLoss, Ramp
 from outfox.learning.trainers.local import LocalTrainer
 from outfox.testing.learning import (
     FakeTrainer,
@@ -23,6 +25,7 @@ from outfox.testing.learning import (
     check_group_relative,
     check_trainer,
 )
+from outfox.testing.losses import LinearLoss, check_loss
 
 GROUP_RELATIVE = [
     GroupMean(),
@@ -58,6 +61,59 @@ def test_gae_keeps_the_contract_of_a_credit():
         return CreditNotes(values=rows)
 
     check_credit(GAE(), notes=half)
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        LinearLoss(),
+        *(MixedLoss(aggregation=how) for how in ("grpo", "dr_grpo", "dapo")),
+        MixedLoss(importance="sequence", aggregation="grpo"),
+        *(MixedLoss(kl_coef=0.01, kl=estimator) for estimator in ("k2", "k3")),
+        MixedLoss(entropy={"all": Ramp(start=0.1)}),
+    ],
+    ids=repr,
+)
+def test_losses_keep_their_contract(loss):
+    check_loss(loss)
+
+
+def test_a_mean_within_each_micro_batch_does_not_add_up():
+    check_loss(MixedLoss(aggregation="bnpo"), additive=False)
+    with pytest.raises(AssertionError, match="shares add up"):
+        check_loss(MixedLoss(aggregation="bnpo"))
+
+
+def test_a_loss_that_pushes_the_wrong_way_is_caught():
+    def wrong(tokens, outputs):
+        result = LinearLoss()(tokens, outputs)
+        return replace(result, loss=-result.loss)
+
+    wrong.needs_reference = False
+    with pytest.raises(AssertionError, match="raises what had a positive advantage"):
+        check_loss(wrong)
+
+
+def test_a_credit_that_pays_observation_tokens_is_caught():
+    def paying(groups, notes):
+        credits = TotalCredit()(groups, notes)
+        return tuple(
+            tuple(replace(one, advantages=tuple(row + 1 for row in one.advantages)) for one in own)
+            for own in credits
+        )
+
+    with pytest.raises(AssertionError, match="0 outside policy tokens"):
+        check_credit(paying)
+
+
+def test_a_trainer_that_forgets_its_state_is_caught(tmp_path):
+    class Forgetful(FakeTrainer):
+        def load(self, folder):
+            super().load(folder)
+            self._weight = 0.0
+
+    with pytest.raises(AssertionError, match="goes on bit for bit"):
+        check_trainer(Forgetful, tmp_path)
 
 
 def tiny():

@@ -132,7 +132,7 @@ def trained_tokens(
     *,
     totals: Totals,
     update: int,
-    device: torch.device,
+    device: torch.device | str,
     old_logprobs: Sequence[Floats] | None = None,
     ref_logprobs: Sequence[Floats] | None = None,
 ) -> TrainedTokens:
@@ -162,7 +162,7 @@ def trained_tokens(
 
 
 def _spans(
-    samples: Sequence[Sample], masks: Sequence[Bools], device: torch.device
+    samples: Sequence[Sample], masks: Sequence[Bools], device: torch.device | str
 ) -> dict[str, Tensor]:
     names = sorted({span.name for sample in samples for span in sample.spans})
     marks = {name: [np.zeros(len(sample), np.bool_) for sample in samples] for name in names}
