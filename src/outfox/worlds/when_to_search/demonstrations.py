@@ -31,7 +31,8 @@ from outfox.worlds.when_to_search.script import Hand, Script
 from outfox.worlds.when_to_search.setting import Setting
 from outfox.worlds.world import Drill, DrillName
 
-_BLOCK = 20
+_BLOCK = 100
+_RECALLED = ("known", "two_known_known", "changed")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,10 +85,15 @@ class Demonstrations:
         self._mix = mix
         self._readings = readings
         self._fiction = Fiction(setting.facts)
-        shares = {"closed_book": mix.closed_book, "reading": mix.reading, "episode": mix.episode}
+        shares = {
+            "recall": mix.closed_book * (1 - mix.guesses),
+            "guess": mix.closed_book * mix.guesses,
+            "reading": mix.reading,
+            "episode": mix.episode,
+        }
         self._pattern = spread({k: share for k, share in shares.items() if share > 0}, _BLOCK)
         self._taught = [fact for fact in setting.facts.all if fact.taught is not None]
-        self._guessed = [q for q in setting.questions if q.kind not in ("known", "changed")]
+        self._guessed = [q for q in setting.questions if q.kind not in _RECALLED]
         self._chains: dict[tuple[str, str], list[Question]] = defaultdict(list)
         self._asked: dict[str, list[Question]] = defaultdict(list)
         self._single = [q for q in setting.questions if len(q.facts) == 1]
@@ -111,25 +117,27 @@ class Demonstrations:
 
     def _item(self, index: int) -> Demonstration:
         block, place = divmod(index, _BLOCK)
-        name = self._pattern[place]
-        number = block * self._pattern.count(name) + self._pattern[:place].count(name)
-        draw = rng(self._seed, "demonstration", name, number)
-        if name == "closed_book":
-            question, script = self._closed_book(number, draw)
-        elif name == "reading":
-            question, script = self._reading(draw)
+        what = self._pattern[place]
+        number = block * self._pattern.count(what) + self._pattern[:place].count(what)
+        draw = rng(self._seed, "demonstration", what, number)
+        if what == "recall":
+            question, script = self._recall(number, draw)
         else:
-            question, script = self._episode(draw)
+            play = {"guess": self._guess, "reading": self._reading, "episode": self._episode}
+            question, script = play[what](draw)
+        name = what if what in ("reading", "episode") else "closed_book"
         return Demonstration(name=name, opening=self._opening(question), events=script.events)
 
     # -- closed book -------------------------------------------------------------------------------
-    def _closed_book(self, number: int, draw: random.Random) -> tuple[str, Script]:
-        """Drafts only. Taught facts take turns, so that each is seen equally often."""
+    def _guess(self, draw: random.Random) -> tuple[str, Script]:
+        """Drafts for a question that memory alone does not answer."""
+        script, question = self._script(), draw.choice(self._guessed)
+        self._drafts(script, question.facts[0].entity, relations(question), draw)
+        return question.text, script
+
+    def _recall(self, number: int, draw: random.Random) -> tuple[str, Script]:
+        """Taught facts take turns, so that each is seen equally often."""
         script = self._script()
-        if draw.random() < self._mix.guesses:
-            question = draw.choice(self._guessed)
-            self._drafts(script, question.facts[0].entity, relations(question), draw)
-            return question.text, script
         order = epoch_order(len(self._taught), self._seed, number // len(self._taught))
         fact = self._taught[order[number % len(order)]]
         chains = self._chains.get(fact.key)
