@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -89,7 +89,10 @@ class World:
 
 
 def balanced(tasks: Sequence[Task], seed: int) -> tuple[Task, ...]:
-    """All tasks, in seeded order, kinds taking turns until each is used up."""
+    """All tasks, in seeded order, kinds taking turns until each is used up.
+
+    Within a kind, another wording of what was asked already comes after everything else.
+    """
     by_kind: dict[str, list[Task]] = defaultdict(list)
     for task in tasks:
         by_kind[str(task.metadata.get("kind", ""))].append(task)
@@ -97,11 +100,24 @@ def balanced(tasks: Sequence[Task], seed: int) -> tuple[Task, ...]:
     for kind in sorted(by_kind):
         pile = by_kind[kind]
         rng(seed, "balanced", kind).shuffle(pile)
-        piles.append(pile[::-1])
+        piles.append(_wordings_last(pile)[::-1])
     drawn: list[Task] = []
     while any(piles):
         drawn += [pile.pop() for pile in piles if pile]
     return tuple(drawn)
+
+
+def _wordings_last(tasks: Sequence[Task]) -> list[Task]:
+    """Stable: the first task on each (entities, gold), then the second on each, and so on."""
+    seen: Counter[str] = Counter()
+    rounds: list[int] = []
+    for task in tasks:
+        entities = task.metadata.get("entities")
+        subject = f"{entities} {task.reference}" if entities else task.task_id
+        rounds.append(seen[subject])
+        seen[subject] += 1
+    order = sorted(range(len(tasks)), key=rounds.__getitem__)
+    return [tasks[i] for i in order]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

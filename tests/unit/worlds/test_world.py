@@ -1,4 +1,5 @@
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
@@ -28,6 +29,13 @@ def test_every_prefix_is_balanced_until_a_kind_is_used_up():
             counts = kinds(order[:length])
             assert abs(counts["rare"] - counts["common"]) <= 1
     assert balanced(TASKS, 1) != balanced(TASKS, 2)
+
+
+def test_other_wordings_come_last():
+    tasks = [fake_task(n, kind="known", entities=[f"city {n % 5}"]) for n in range(15)]
+    tasks = [replace(task, reference="x") for task in tasks]
+    order = [task.metadata["entities"][0] for task in balanced(tasks, 0)]
+    assert [len(set(order[start : start + 5])) for start in (0, 5, 10)] == [5, 5, 5]
 
 
 def test_draws_are_seeded_and_distinct():
