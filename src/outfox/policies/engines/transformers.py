@@ -27,9 +27,9 @@ from outfox.core.errors import ConfigError, ContractError, EngineError
 from outfox.core.ledger import Completion, FinishReason, Floats, Ints
 from outfox.core.protocols import Capabilities, Sampling
 from outfox.core.seeding import uniforms
-from outfox.policies.engines.continuous.forward import Forward
+from outfox.policies.engines.continuous.forward import Forward, check_model
 from outfox.policies.engines.continuous.sampling import Rule, draw
-from outfox.policies.engines.continuous.schedule import Feed, Job, Schedule, Session
+from outfox.policies.engines.continuous.schedule import Job, Schedule, Session
 from outfox.policies.engines.continuous.stopping import Stops
 from outfox.policies.engines.continuous.weights import copy_weights
 from outfox.policies.logprobs import token_logprobs
@@ -59,6 +59,7 @@ class TransformersEngine:
                 f"context_length must lie between 1 and the model's {limit}; got {context_length}."
             )
         self._model = model.eval()
+        check_model(model)
         self._forward = Forward(model)
         self._stops = Stops(tokenizer, model)
         self._schedule = Schedule(max_rows=max_rows, max_step_tokens=max_step_tokens)
@@ -99,8 +100,10 @@ class TransformersEngine:
     def end(self, session: str) -> None:
         found = self._find(session)
         for job in [*self._schedule.active, *self._schedule.waiting]:
-            if job.session is found:
-                job.future.cancel()
+            if job.session is found and not job.future.done():
+                job.future.set_exception(
+                    EngineError(f"Session '{session}' ended while generating.")
+                )
         self._forward.cache.release(session)
         del self._sessions[session]
 
@@ -215,24 +218,22 @@ class TransformersEngine:
             raise
 
     def _step(self) -> None:
-        feeds = self._schedule.plan()
-        if not feeds:
+        plan = self._schedule.plan()
+        if not plan.feeds:
             return
         with torch.inference_mode():
-            fed = self._forward(feeds)
-            if not fed.samples:
+            fed = self._forward(plan.feeds)
+            jobs = [plan.jobs[index] for index in fed.samples]
+            if not jobs:
                 return
-            drawn = draw(
-                fed.logits, [feed.job.rule for feed in fed.samples], self._noise(fed.samples)
-            )
-        for feed, token, logprob in zip(fed.samples, drawn.token_ids, drawn.logprobs, strict=True):
-            self._take(feed.job, token, logprob)
+            drawn = draw(fed.logits, [job.rule for job in jobs], self._noise(jobs))
+        for job, token, logprob in zip(jobs, drawn.token_ids, drawn.logprobs, strict=True):
+            self._take(job, token, logprob)
 
-    def _noise(self, feeds: Sequence[Feed]) -> Tensor:
+    def _noise(self, jobs: Sequence[Job]) -> Tensor:
         """[R] one uniform number per row, from its session's key and the position it fills."""
-        sessions = [feed.job.session for feed in feeds]
-        keys = [session.noise_key for session in sessions]
-        numbers = uniforms(keys, [len(session.tokens) for session in sessions])
+        keys = [job.session.noise_key for job in jobs]
+        numbers = uniforms(keys, [len(job.session.tokens) for job in jobs])
         return torch.from_numpy(numbers).to(self._model.device)
 
     def _take(self, job: Job, token: int, logprob: float) -> None:

@@ -80,15 +80,26 @@ class Packed:
             )
         return caches
 
-    def mask(self, window: int | None, dtype: torch.dtype) -> Tensor:
-        """[decode, 1, width] 0 where a decoding token may look, -inf elsewhere."""
-        made = self._made.get((window, dtype))
+    def decode_mask(self, window: int | None, dtype: torch.dtype) -> Tensor:
+        """[decode, 1, width]: 0 where a decoding token may look, -inf elsewhere."""
+        last = self.positions[: self.decode, None, None]
+        return self._mask("decode", last, self.width, window, dtype)
+
+    def prefill_mask(self, part: Prefill, window: int | None, dtype: torch.dtype) -> Tensor:
+        """[new tokens, past + new tokens]: 0 where a token may look, -inf elsewhere."""
+        last = self.positions[part.start : part.stop, None]
+        return self._mask(part.row, last, part.past + part.stop - part.start, window, dtype)
+
+    def _mask(
+        self, what: str | int, last: Tensor, width: int, window: int | None, dtype: torch.dtype
+    ) -> Tensor:
+        """The same for all layers that share a window, so it is made once."""
+        made = self._made.get((what, window))
         if made is None:
-            last = self.positions[: self.decode, None, None]
-            key = torch.arange(self.width, device=last.device)
+            key = torch.arange(width, device=last.device)
             hidden = key > last if window is None else (key > last) | (key <= last - window)
             made = torch.zeros(hidden.shape, dtype=dtype, device=last.device)
-            made = self._made[(window, dtype)] = made.masked_fill_(hidden, float("-inf"))
+            made = self._made[(what, window)] = made.masked_fill_(hidden, float("-inf"))
         return made
 
 
@@ -114,12 +125,19 @@ def packed_attention(
         )
     step, scale = packed_step, scaling or query.shape[-1] ** -0.5
     keys, values = step.write(module.layer_idx, key[0], value[0])
-    out = query.new_zeros(query.shape[2], query.shape[1], value.shape[-1])
+    out = query.new_empty(query.shape[2], query.shape[1], value.shape[-1])
+    out[len(step.rows) :] = 0.0
     if step.decode:
-        mask = step.mask(sliding_window, query.dtype)
+        mask = step.decode_mask(sliding_window, query.dtype)
         _decode(query[0, :, : step.decode], keys, values, mask, scale, out[: step.decode])
     for part in step.prefills:
-        _prefill(query, keys, values, part, sliding_window, scale, out)
+        mask = None
+        if part.past or sliding_window is not None:
+            mask = step.prefill_mask(part, sliding_window, query.dtype)
+        new = slice(part.start, part.stop)
+        row = slice(part.row, part.row + 1), slice(None), slice(part.past + part.stop - part.start)
+        made = _prefill(query[:, :, new], keys[row], values[row], mask, scale)
+        out[new] = made[0].transpose(0, 1)
     return out[None], None
 
 
@@ -148,28 +166,17 @@ def _decode(
 
 
 def _prefill(
-    query: Tensor,
-    keys: Tensor,
-    values: Tensor,
-    part: Prefill,
-    window: int | None,
-    scale: float,
-    out: Tensor,
-) -> None:
-    """New tokens of one session against its own cache row, causally."""
-    count, end = part.stop - part.start, part.past + part.stop - part.start
+    query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, scale: float
+) -> Tensor:
+    """New tokens of one session against its own cache row, causally; all [1, heads, ., head]."""
     groups = query.shape[1] // keys.shape[1]
-    k = keys[part.row : part.row + 1, :, :end].repeat_interleave(groups, 1)
-    v = values[part.row : part.row + 1, :, :end].repeat_interleave(groups, 1)
-    mask = None
-    if part.past or window is not None:
-        last = torch.arange(part.past, end, device=query.device)[:, None]
-        key = torch.arange(end, device=query.device)
-        mask = key <= last if window is None else (key <= last) & (key > last - window)
-    made = functional.scaled_dot_product_attention(
-        query[:, :, part.start : part.stop], k, v, mask, is_causal=mask is None, scale=scale
+    if keys.shape[1] == 1:
+        k, v = (cached.expand(-1, groups, -1, -1) for cached in (keys, values))
+    else:
+        k, v = (cached.repeat_interleave(groups, 1) for cached in (keys, values))
+    return functional.scaled_dot_product_attention(
+        query, k, v, mask, is_causal=mask is None, scale=scale
     )
-    out[part.start : part.stop] = made[0].transpose(0, 1)[:count]
 
 
 @contextmanager

@@ -23,6 +23,7 @@ class Cache:
 
     def __init__(self) -> None:
         self.capacity = 0
+        self._used = 0
         self._layers: dict[int, tuple[Tensor, Tensor]] = {}
         self._names: list[str | None] = []
         self._rows: dict[str, int] = {}
@@ -48,14 +49,15 @@ class Cache:
         capacity = max(self.capacity, _CAPACITY)
         while capacity < tokens:
             capacity *= 2
+        self._used = max(self._used, tokens) if self._rows else tokens
         self._resize(rows, capacity)
         for name, row in zip(new, free, strict=False):
             self._put(name, row)
 
-    def arrange(self, names: Sequence[str], tokens: int) -> list[str]:
+    def arrange(self, names: Sequence[str]) -> list[str]:
         """Move these names to rows 0..D-1 and return them in row order.
 
-        `tokens`: how much of a row is in use at most. Only names outside the range are moved.
+        Only names outside the range are moved.
         """
         count = len(names)
         outside = [name for name in names if self._rows[name] >= count]
@@ -72,7 +74,7 @@ class Cache:
                     self._put(evicted, row)
                     source.append(hole)
                     target.append(row)
-            self._move(source, target, tokens)
+            self._move(source, target, self._used)
         return sorted(names, key=self._rows.__getitem__)
 
     @torch.inference_mode()

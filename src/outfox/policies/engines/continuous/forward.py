@@ -6,10 +6,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
+from outfox.core.errors import ConfigError
 from outfox.policies.engines.continuous.attention import (
     BLOCK,
     Packed,
@@ -18,15 +20,15 @@ from outfox.policies.engines.continuous.attention import (
     padded,
 )
 from outfox.policies.engines.continuous.cache import Cache
-from outfox.policies.engines.continuous.schedule import Feed
+from outfox.policies.engines.continuous.schedule import Feed, Session
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Fed:
     """What a step gave."""
 
-    samples: list[Feed]
-    """The feeds that end with a new token."""
+    samples: list[int]
+    """Indices of the feeds that end with a new token."""
     logits: Tensor
     """[len(samples), vocabulary]"""
 
@@ -41,29 +43,25 @@ class Forward:
 
     def __call__(self, feeds: Sequence[Feed]) -> Fed:
         """Feed them and mark their tokens as cached."""
-        ordered, decode = self._placed(feeds)
+        order, decode = self._order(feeds)
+        ordered = [feeds[index] for index in order]
         packed, ids = self._packed(ordered, decode)
-        ends, count = [], 0
-        for feed in ordered:
-            count += feed.count
-            if feed.samples:
-                ends.append(count - 1)
-        samples = [feed for feed in ordered if feed.samples]
-        logits = self._logits(packed, ids, ends)
-        for feed in ordered:
-            feed.job.session.cached += feed.count
-        self.fed_tokens += count
+        samples = [index for index in order if feeds[index].samples]
+        ends = np.cumsum([feed.count for feed in ordered]) - 1
+        keep = [int(end) for end, feed in zip(ends, ordered, strict=True) if feed.samples]
+        logits = self._logits(packed, ids, keep)
+        for feed in feeds:
+            feed.session.cached += feed.count
+        self.fed_tokens += len(ids)
         return Fed(samples=samples, logits=logits[: len(samples)])
 
-    def _placed(self, feeds: Sequence[Feed]) -> tuple[list[Feed], int]:
-        """Feeds in packed order: those that decode by cache row, then the rest; how many decode."""
-        by_name = {feed.job.session.name: feed for feed in feeds}
-        longest = max(feed.job.session.cached + feed.count for feed in feeds)
-        self.cache.reserve(by_name, longest)
-        names = [name for name, feed in by_name.items() if feed.decode]
-        placed = self.cache.arrange(names, self.cache.capacity)
-        rest = [feed for feed in feeds if not feed.decode]
-        return [*(by_name[name] for name in placed), *rest], len(names)
+    def _order(self, feeds: Sequence[Feed]) -> tuple[list[int], int]:
+        """Feeds as they are packed: decoding ones by cache row, then the rest; how many."""
+        index = {feed.session.name: i for i, feed in enumerate(feeds)}
+        self.cache.reserve(index, max(feed.session.cached + feed.count for feed in feeds))
+        decoding = self.cache.arrange([feed.session.name for feed in feeds if feed.decode])
+        rest = [i for i, feed in enumerate(feeds) if not feed.decode]
+        return [*(index[name] for name in decoding), *rest], len(decoding)
 
     def _packed(self, feeds: Sequence[Feed], decode: int) -> tuple[Packed, list[int]]:
         ids: list[int] = []
@@ -71,7 +69,7 @@ class Forward:
         positions: list[int] = []
         prefills: list[Prefill] = []
         for feed in feeds:
-            session, row = feed.job.session, self.cache.row(feed.job.session.name)
+            session, row = feed.session, self.cache.row(feed.session.name)
             past, end = session.cached, session.cached + feed.count
             if not feed.decode:
                 start = len(ids)
@@ -94,6 +92,8 @@ class Forward:
     def _logits(self, packed: Packed, ids: Sequence[int], ends: Sequence[int]) -> Tensor:
         """Logits at the packed positions `ends`, followed by padding."""
         device, fill = self._model.device, padded(len(ids)) - len(ids)
+        if self._model.training:  # a trainer may share the model
+            self._model.eval()
         positions = torch.nn.functional.pad(packed.positions, (0, fill))
         keep = [*ends, *[0] * (padded(len(ends)) - len(ends))]
         with attending(self._model):
@@ -105,3 +105,31 @@ class Forward:
                 packed_step=packed,
             )
         return output.logits[0]
+
+
+@torch.inference_mode()
+def check_model(model: PreTrainedModel) -> None:
+    """Compare a packed prefill and two packed decode steps with the model's ordinary forward.
+
+    Raises ConfigError where they differ: the architecture does more than plain causal attention.
+    """
+    tokens = [(7 * i + 3) % model.config.get_text_config().vocab_size for i in range(6)]
+    session = Session(name="check", noise_key=0, tokens=tokens)
+    other = Session(name="other", noise_key=0, tokens=tokens[:1])
+    forward = Forward(model)
+    feeds = [
+        Feed(session=session, count=4, decode=False),
+        Feed(session=other, count=1, decode=True),
+    ]
+    forward(feeds)
+    for _ in range(2):
+        made = forward([Feed(session=session, count=1, decode=True)]).logits
+    whole = model(input_ids=torch.tensor([tokens], device=model.device), use_cache=False)
+    expected = whole.logits[0, -1].float().log_softmax(-1)
+    difference = (made[0].float().log_softmax(-1) - expected).abs().max().item()
+    if not difference <= (1e-3 if model.dtype in (torch.float32, torch.float64) else 0.2):
+        raise ConfigError(
+            "The transformers engine runs models of plain causal attention; logprobs of "
+            f"{type(model).__name__} differ from its own forward by {difference:.3g}. Use another "
+            "engine."
+        )

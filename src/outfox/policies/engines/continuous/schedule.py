@@ -57,16 +57,25 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Feed:
-    """The next `count` pending tokens of a job; `decode` feeds one beside many other sessions."""
+    """The next `count` pending tokens of a session; `decode` feeds one, beside many others."""
 
-    job: Job
+    session: Session
     count: int
     decode: bool
 
     @property
     def samples(self) -> bool:
-        """Whether the step ends with a new token for this job."""
-        return self.count == self.job.session.pending
+        """Whether the step ends with a new token for this session."""
+        return self.count == self.session.pending
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Plan:
+    """One step: what it feeds, and for whom."""
+
+    jobs: list[Job]
+    feeds: list[Feed]
+    """One per job."""
 
 
 class Schedule:
@@ -81,24 +90,24 @@ class Schedule:
     def __len__(self) -> int:
         return len(self.waiting) + len(self.active)
 
-    def plan(self) -> list[Feed]:
+    def plan(self) -> Plan:
         """What the next step feeds: every decoding session, and prefills up to the limit."""
         self.active = [job for job in self.active if not job.future.done()]
         while self.waiting and len(self.active) < self._max_rows:
             job = self.waiting.popleft()
             if not job.future.done():
                 self.active.append(job)
-        feeds: list[Feed] = []
+        plan = Plan(jobs=[], feeds=[])
         room = self._max_step_tokens
         for job in self.active:
-            pending = job.session.pending
-            if pending <= TAIL:
-                feeds.append(Feed(job=job, count=1, decode=True))
-            elif room > 0:
-                count = min(pending, CHUNK)
-                feeds.append(Feed(job=job, count=count, decode=False))
-                room -= count
-        return feeds
+            session = job.session
+            decode = session.pending <= TAIL
+            count = 1 if decode else min(session.pending, CHUNK)
+            if decode or room > 0:
+                plan.jobs.append(job)
+                plan.feeds.append(Feed(session=session, count=count, decode=decode))
+                room -= 0 if decode else count
+        return plan
 
     def clear(self) -> Sequence[Job]:
         """Forget all jobs and return them."""

@@ -80,8 +80,9 @@ class Stops:
             ids = self._encode(text)
             if len(ids) == 1 and self._decode(ids) == text:
                 single[ids[0]] = text
-        # An earlier end inside a longer stop string would be missed by the fast path.
-        single = {i: s for i, s in single.items() if not any(t in s for t in stop if t != s)}
+        # Which of two nested stop strings is complete first, only their text tells.
+        nested = {s for s in stop for t in stop if s != t and (s in t or t in s)}
+        single = {token: text for token, text in single.items() if text not in nested}
         candidates = set(self._eos)
         for last in {text[-1] for text in stop}:
             candidates |= self._holding(last)
