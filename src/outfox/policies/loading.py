@@ -3,16 +3,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
+from torch import nn
 from transformers import (
     AutoModelForCausalLM,
     AutoTokenizer,
     PreTrainedModel,
     PreTrainedTokenizerBase,
 )
+from transformers.utils import logging
 
 from outfox.core.errors import ConfigError
 
@@ -38,14 +42,28 @@ def load(
     """
     name = str(check_source(source))
     try:
-        tokenizer = AutoTokenizer.from_pretrained(name)
-        model = AutoModelForCausalLM.from_pretrained(name, dtype=dtype, use_safetensors=True)
+        with without_bars():
+            tokenizer = AutoTokenizer.from_pretrained(name)
+            model = AutoModelForCausalLM.from_pretrained(name, dtype=dtype, use_safetensors=True)
     except (OSError, ValueError) as error:
         raise ConfigError(
             f"No causal language model could be loaded from '{name}': {_first_line(error)} Name a "
             "Hugging Face model folder, or a model that the hub offers to you."
         ) from error
-    return LoadedModel(model=model.to(torch.device(device)).eval(), tokenizer=tokenizer)
+    nn.Module.to(model, torch.device(device))
+    return LoadedModel(model=model.eval(), tokenizer=tokenizer)
+
+
+@contextmanager
+def without_bars() -> Iterator[None]:
+    """Without the bars of transformers over weights; a download from the hub keeps its own."""
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()
 
 
 def check_source(source: str | Path) -> str | Path:

@@ -11,9 +11,10 @@ mask is built.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import cast
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 from transformers import PreTrainedModel
@@ -55,7 +56,7 @@ def token_logprobs(
     hidden = model.get_decoder()(input_ids=token_ids, use_cache=False).last_hidden_state
     wanted = _wanted(token_ids, lengths, where)
     states, targets = hidden[:, :-1][wanted], token_ids[:, 1:][wanted]
-    head = model.get_output_embeddings()
+    head = cast(nn.Linear, model.get_output_embeddings())
     size = max(1, max_logits // head.weight.shape[0])
     parts = list(zip(states.split(size), targets.split(size), strict=True))
     scored = [
@@ -80,7 +81,7 @@ def _wanted(token_ids: Tensor, lengths: Tensor | None, where: Tensor | None) -> 
 
 
 def _score(
-    head: torch.nn.Module, states: Tensor, targets: Tensor, temperature: float, entropies: bool
+    head: nn.Module, states: Tensor, targets: Tensor, temperature: float, entropies: bool
 ) -> tuple[Tensor, ...]:
     """[N] log-probabilities, and [N] entropies where asked for, of `states` [N, hidden]."""
     logits = head(states).float()

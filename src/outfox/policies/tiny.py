@@ -28,6 +28,7 @@ from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalize
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from outfox.core.errors import ConfigError
+from outfox.policies.loading import without_bars
 
 PAD = "<pad>"
 END = "<|end|>"
@@ -146,8 +147,8 @@ def build_model(
         initializer_range=initializer_range,
         tie_word_embeddings=True,
         bos_token_id=None,
-        eos_token_id=tokenizer.eos_token_id,
-        pad_token_id=tokenizer.pad_token_id,
+        eos_token_id=SPECIAL.index(END),
+        pad_token_id=SPECIAL.index(PAD),
     )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -158,5 +159,6 @@ def save_folder(
     model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, folder: Path | str
 ) -> None:
     """Write what `AutoModelForCausalLM` and `AutoTokenizer` load with equal logits and ids."""
-    model.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
+    with without_bars():
+        model.save_pretrained(folder)
+        tokenizer.save_pretrained(folder)

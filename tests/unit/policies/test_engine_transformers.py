@@ -1,4 +1,4 @@
-"""The transformers engine: sessions that keep their cache, right logprobs, faults that reach all."""
+"""The transformers engine: sessions keep their cache, logprobs are right, faults reach all."""
 
 import asyncio
 from dataclasses import replace
@@ -247,7 +247,7 @@ async def test_forks_do_not_disturb_each_other():
 async def test_new_weights_are_used_from_the_next_session_on():
     mine, other = tiny(seed=1), tiny(seed=2)
     made = engine(mine)
-    history, _ = await talk(made, "a", [6])
+    await talk(made, "a", [6])
     with pytest.raises(ContractError, match="1 are open"):
         made.load_weights(other.state_dict(), 1)
     made.end("a")
@@ -263,7 +263,7 @@ async def test_a_trainer_that_shares_the_model_may_leave_it_in_training_mode():
     model = tiny()
     made = engine(model)
     model.train()
-    _, logprobs = await talk(made, "a", [6])
+    await talk(made, "a", [6])
     model.train()
     history, again = await talk(made, "b", [6])
     assert np.isfinite(again[6:]).all()

@@ -1,4 +1,4 @@
-"""Loading a model: a folder that is none is refused in one clear line, before any weight is read."""
+"""Loading a model: a folder that is none is refused in one line, before any weight is read."""
 
 from pathlib import Path
 

@@ -114,10 +114,11 @@ def test_sizes_that_do_not_divide_are_refused(sizes: dict[str, int]):
         build_model(TOKENIZER, **sizes)
 
 
-def test_the_folder_loads_as_any_other_model(tmp_path, caplog):
+def test_the_folder_loads_as_any_other_model(tmp_path, caplog, capfd):
     model = build_model(TOKENIZER, hidden=32, heads=2, layers=1)
     with caplog.at_level(logging.WARNING):
         save_folder(model, TOKENIZER, tmp_path)
+        assert capfd.readouterr() == ("", "")
         loaded = AutoModelForCausalLM.from_pretrained(tmp_path)
         tokenizer = AutoTokenizer.from_pretrained(tmp_path)
     assert caplog.records == []

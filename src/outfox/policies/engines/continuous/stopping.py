@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
@@ -99,9 +100,10 @@ class Stops:
         return self._tokenizer.encode(text, add_special_tokens=False)
 
     def _decode(self, ids: Sequence[int]) -> str:
-        return self._tokenizer.decode(
+        text = self._tokenizer.decode(
             list(ids), skip_special_tokens=False, clean_up_tokenization_spaces=False
         )
+        return cast(str, text)
 
 
 def _eos(tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel) -> set[int]:
