@@ -12,12 +12,13 @@ from dataclasses import dataclass, fields, replace
 from functools import partial
 from inspect import isfunction
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from outfox.core.config import Part, RecipeFile, to_data, validate
 from outfox.core.errors import ConfigError, did_you_mean
 from outfox.core.parts import Parts
 from outfox.core.protocols import Codec, Credit, Engine, Sampling, Signal, Tool, Trainer
+from outfox.core.ranks import ALONE, Ranks
 from outfox.core.recipe import Recipe
 from outfox.core.types import JSON, Task
 from outfox.evaluation.solvability import refresh
@@ -36,6 +37,8 @@ from outfox.rollout.readings import READINGS, Reading
 from outfox.worlds.tools.function import FunctionTool, tool
 from outfox.worlds.world import DemonstrationSource, Supplies, World
 
+T = TypeVar("T")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class System:
@@ -45,6 +48,7 @@ class System:
     config: Mapping[str, JSON]
     """The recipe with every setting of every part written out."""
     parts: Parts
+    ranks: Ranks
     world: World
     model: LoadedModel
     """As it begins; trainers train this model in place."""
@@ -61,6 +65,15 @@ class System:
     demonstrations: DemonstrationSource | None
 
     @property
+    def leads(self) -> bool:
+        """True in the one process that writes to the run folder."""
+        return self.ranks.index == 0
+
+    def from_lead(self, value: T) -> T:
+        """What the leading process found; others may see the disk a moment earlier or later."""
+        return self.ranks.gather(value)[0]
+
+    @property
     def files(self) -> tuple[Path, ...]:
         """The user's own files that were loaded."""
         return tuple(Path(file) for file in self.parts.files)
@@ -75,7 +88,7 @@ class Lesson:
     steps: int
 
 
-def assemble(file: RecipeFile, *, allow_user_code: bool = True) -> System:
+def assemble(file: RecipeFile, *, allow_user_code: bool = True, ranks: Ranks = ALONE) -> System:
     """All parts of a recipe. Raises ConfigError or DataError before anything is written."""
     recipe = validate(Recipe, {"name": file.name, **file.data})
     parts = Parts(allow_user_code=allow_user_code, folders=file.folders)
@@ -92,6 +105,7 @@ def assemble(file: RecipeFile, *, allow_user_code: bool = True) -> System:
     plan = {**chosen.plan, **({} if size is None else {"group_size": size})}
     return System(
         recipe=recipe,
+        ranks=ranks,
         config=_resolved(recipe, parts, rubric),
         parts=parts,
         world=world,
@@ -120,7 +134,12 @@ def imitation(system: System) -> Lesson:
     cold = system.recipe.cold_start
     trainer = _with(system.recipe.trainer, **cold.trainer)
     return Lesson(
-        stage=Imitate(demonstrations=_demonstrations(system), codec=system.codec, count=cold.items),
+        stage=Imitate(
+            demonstrations=_demonstrations(system),
+            codec=system.codec,
+            count=cold.items,
+            ranks=system.ranks,
+        ),
         trainer=_trainer(system, trainer, where="cold_start.trainer"),
         steps=cold.steps,
     )
@@ -149,11 +168,14 @@ def reinforcement(system: System) -> Lesson:
                     count=replay.items,
                     weight=replay.weight,
                     names=replay.names,
+                    first=-(-recipe.cold_start.steps * recipe.cold_start.items // replay.items),
+                    ranks=system.ranks,
                 )
                 if replay.items
                 else None
             ),
             probe=_probe(system),
+            ranks=system.ranks,
         ),
         trainer=_trainer(system, recipe.trainer, where="trainer"),
         steps=recipe.steps,
@@ -254,6 +276,7 @@ def _probe(system: System) -> Probe | None:
             k=recipe.solvability.samples,
             seed=recipe.seed,
             max_age=recipe.solvability.refresh,
+            ranks=system.ranks,
         )
 
     return probe
@@ -262,7 +285,9 @@ def _probe(system: System) -> Probe | None:
 def _trainer(system: System, part: Part, *, where: str) -> Trainer:
     chosen = algorithm(system.recipe.algorithm, system.parts)
     loss = system.parts.make("loss", chosen.loss, where="algorithm.loss")
-    return system.parts.make("trainer", part, system.model.model, loss, where=where)
+    return system.parts.make(
+        "trainer", part, system.model.model, loss, 0, system.ranks, where=where
+    )
 
 
 def _demonstrations(system: System) -> DemonstrationSource:

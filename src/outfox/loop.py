@@ -27,6 +27,7 @@ from outfox.core.protocols import (
     TaskSource,
     Trainer,
 )
+from outfox.core.ranks import ALONE, Ranks, gathered, share
 from outfox.core.results import Sample, ScoredGroup, StepResult, TrajectoryCredit
 from outfox.core.types import Task
 from outfox.learning.batching.packing import pack
@@ -53,6 +54,9 @@ class Imitate:
     """Weight of their loss; below 1 where they are replayed beside a policy loss."""
     names: tuple[str, ...] = ()
     """Kinds of demonstration to keep; empty: all."""
+    first: int = 0
+    """Where to begin: a replay goes on behind what the cold start took."""
+    ranks: Ranks = ALONE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -73,6 +77,7 @@ class Reinforce:
     frozen_spans: tuple[str, ...] = ()
     replay: Imitate | None = None
     probe: Probe | None = None
+    ranks: Ranks = ALONE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -92,7 +97,7 @@ async def train(
     *,
     steps: int,
     start: int = 0,
-    max_tokens_per_micro: int = 8192,
+    max_tokens_per_micro: int = 4096,
 ) -> AsyncIterator[StepResult]:
     """Steps `start` to `steps - 1`; the engine holds the new weights when a result is yielded."""
     for step in range(start, steps):
@@ -103,6 +108,8 @@ async def train(
         report = trainer.update(batches, notes)
         if engine is not None:
             engine.load_weights(trainer.weights(), report.policy_version)
+        if isinstance(stage, Reinforce):
+            stage.rubric.after_step(experience.groups)
         yield StepResult(
             step=step,
             stage="imitate" if isinstance(stage, Imitate) else "reinforce",
@@ -132,6 +139,7 @@ async def collect(stage: Imitate | Reinforce, step: int) -> Experience:
         environment=stage.environment,
         limits=stage.limits,
         readings=stage.readings,
+        ranks=stage.ranks,
     )
     clock.append(perf_counter())
     scored = tuple(
@@ -153,9 +161,13 @@ async def collect(stage: Imitate | Reinforce, step: int) -> Experience:
 
 def imitated(stage: Imitate, step: int) -> tuple[Sample, ...]:
     """The step's demonstrations as samples."""
+    taken = [
+        demonstration
+        for demonstration in stage.demonstrations.take(stage.first + step, stage.count)
+        if not stage.names or demonstration.name in stage.names
+    ]
+    mine = [demonstration_sample(each, stage.codec) for each in share(taken, stage.ranks)]
     return tuple(
         replace(sample, weights=sample.weights * stage.weight)
-        for demonstration in stage.demonstrations.take(step, stage.count)
-        if not stage.names or demonstration.name in stage.names
-        for sample in [demonstration_sample(demonstration, stage.codec)]
+        for sample in gathered(mine, stage.ranks)
     )

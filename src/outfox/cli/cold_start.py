@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import logging
 from importlib.metadata import version
 from pathlib import Path
 
@@ -12,15 +11,24 @@ from outfox.cli.display import Display
 from outfox.core.folders import cache_folder
 from outfox.core.types import JSON
 from outfox.evaluation.gates import Gate, run_gates
-from outfox.learning.checkpoint import load_checkpoint, read_checkpoint, save_checkpoint
+from outfox.learning.checkpoint import load_checkpoint, save_checkpoint
 from outfox.loop import train
 from outfox.store.run_folder import RunFolder, content_hash
-
-log = logging.getLogger(__name__)
 
 STAGE = "imitate"
 _MADE_BY = ("core", "worlds", "policies", "learning", "loop.py", "build.py")
 """Sources that a cold start's weights depend on."""
+_SETTINGS = (
+    "seed",
+    "threads",
+    "processes",
+    "world",
+    "model",
+    "codec",
+    "readings",
+    "cold_start",
+    "trainer",
+)
 _PACKAGE = Path(__file__).parents[1]
 
 
@@ -28,26 +36,28 @@ async def cold_start(system: System, folder: RunFolder, display: Display) -> Non
     """Bring the system's model to its cold-started weights, from the cache where they are there."""
     lesson = imitation(system)
     place = cache_place(system)
-    if (place / "state.json").exists():
-        read_checkpoint(place)
+    if system.from_lead((place / "state.json").exists()):
         load_checkpoint(place, trainer=lesson.trainer, parts={})
         display.say(f"cold start from the cache ({place.name})")
     else:
         with display.bar("cold start", lesson.steps) as bar:
             async for result in train(lesson.stage, lesson.trainer, steps=lesson.steps):
-                folder.add_metrics(result.step, result.metrics, stage=STAGE)
-                folder.add_timings(result.step, result.timings, stage=STAGE)
+                if system.leads:
+                    folder.add_metrics(result.step, result.metrics, stage=STAGE)
+                    folder.add_timings(result.step, result.timings, stage=STAGE)
                 loss = result.metrics["imitation/nll"]
                 text = f"nll {loss:.3f}" if result.step % 50 == 49 else ""
                 bar.to(result.step + 1, text)
-        save_checkpoint(
-            place,
-            trainer=lesson.trainer,
-            tokenizer=system.model.tokenizer,
-            cursor={"step": lesson.steps},
-            parts={},
-        )
-    folder.add_event("cold_start", key=place.name)
+        if system.leads:
+            save_checkpoint(
+                place,
+                trainer=lesson.trainer,
+                tokenizer=system.model.tokenizer,
+                cursor={"step": lesson.steps},
+                parts={},
+            )
+    if system.leads:
+        folder.add_event("cold_start", key=place.name)
     system.engine.load_weights(lesson.trainer.weights(), 0)
 
 
@@ -56,20 +66,16 @@ async def gates(system: System, folder: RunFolder, display: Display) -> tuple[Ga
     assert system.demonstrations is not None
     measured = await run_gates(system.engine, system.codec, system.demonstrations)
     display.say("gates: " + " · ".join(map(str, measured)))
-    folder.add_event(
-        "gates", **{gate.name: gate.estimate.value for gate in measured}, stage=STAGE
-    )
+    if system.leads:
+        values: dict[str, JSON] = {gate.name: gate.estimate.value for gate in measured}
+        folder.add_event("gates", stage=STAGE, values=values)
     return measured
 
 
 def cache_place(system: System) -> Path:
     """The folder of these weights: named by a hash of everything that makes them."""
     config = system.config
-    made_of: dict[str, JSON] = {
-        key: config[key]
-        for key in ("seed", "threads", "world", "model", "codec", "readings", "cold_start")
-    }
-    made_of["trainer"] = config["trainer"]
+    made_of: dict[str, JSON] = {key: config[key] for key in _SETTINGS}
     made_of["sources"] = _sources()
     made_of["versions"] = {name: version(name) for name in ("torch", "transformers", "numpy")}
     base = system.recipe.cache.dir

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 
 from rich.console import Console
@@ -42,14 +42,14 @@ class Bar:
 class Display:
     """Everything goes to stderr, so that `--json` leaves stdout to the summary."""
 
-    def __init__(self) -> None:
-        self.console = Console(stderr=True, highlight=False, soft_wrap=True)
+    def __init__(self, *, quiet: bool = False) -> None:
+        self.console = Console(stderr=True, highlight=False, soft_wrap=True, quiet=quiet)
 
     def say(self, text: str) -> None:
         self.console.print(text)
 
     @contextmanager
-    def bar(self, name: str, total: int) -> Iterator[Bar]:
+    def bar(self, name: str, total: int) -> Generator[Bar]:
         columns = (
             TextColumn("{task.description:<22}"),
             BarColumn(bar_width=24),
@@ -72,21 +72,26 @@ class Display:
 
 def _headline(before: Measures | None, after: Measures) -> Table:
     table = _table(f"{after.questions} held-out questions", "", "before", "after", "95 %")
-    rows = {
-        "accuracy": lambda m: m.accuracy,
-        "over-search": lambda m: m.over_search,
-        "under-search": lambda m: m.under_search,
-        "J": lambda m: m.j,
-        "abstains rightly": lambda m: m.abstain_right,
-        "abstains falsely": lambda m: m.abstain_false,
-        "wrong, not abstained": lambda m: m.wrong,
-        "searches": lambda m: m.calls,
-        "tokens per right answer": lambda m: m.tokens_per_correct,
-    }
-    for name, of in rows.items():
-        now = of(after)
-        table.add_row(name, short(of(before).value) if before else "–", short(now.value), _span(now))
+    then = _measures(before) if before else {}
+    for name, now in _measures(after).items():
+        earlier = short(then[name].value) if then else "–"
+        table.add_row(name, earlier, short(now.value), _span(now))
     return table
+
+
+def _measures(of: Measures) -> dict[str, Estimate]:
+    return {
+        "accuracy": of.accuracy,
+        "over-search": of.over_search,
+        "under-search": of.under_search,
+        "J": of.j,
+        "abstains rightly": of.abstain_right,
+        "abstains falsely": of.abstain_false,
+        "wrong, not abstained": of.wrong,
+        "closed-book recall": of.closed_book_recall,
+        "searches": of.calls,
+        "tokens per right answer": of.tokens_per_correct,
+    }
 
 
 def _by_kind(before: Mapping[str, KindMeasures], after: Mapping[str, KindMeasures]) -> Table:

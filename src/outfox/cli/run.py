@@ -1,6 +1,6 @@
 """One run from start to finish: the loop, with run folder, display and checkpoints around it.
 
-    cold start ─▶ gates ─▶ evaluate (before) ─▶ reinforce, step by step ─▶ evaluate (after) ─▶ report
+cold start ─▶ gates ─▶ evaluate (before) ─▶ reinforce, step by step ─▶ evaluate (after) ─▶ report
 """
 
 from __future__ import annotations
@@ -41,8 +41,11 @@ class Outcome:
     after: Measures | None
 
 
-async def run(system: System, folder: RunFolder, display: Display) -> Outcome:
-    """Go on from the newest checkpoint in `folder`, or begin. The folder must be locked."""
+async def run(system: System, folder: RunFolder, display: Display) -> Outcome | None:
+    """Go on from the newest checkpoint in `folder`, or begin. The folder must be locked.
+
+    With several ranks every one calls this; the leading one writes, and returns the outcome.
+    """
     begun = perf_counter()
     start = await _prepare(system, folder, display)
     lesson = reinforcement(system)
@@ -51,6 +54,8 @@ async def run(system: System, folder: RunFolder, display: Display) -> Outcome:
     before = await _evaluated("before", system, folder, display, start)
     await _reinforce(system, folder, display, lesson, start)
     after = await _evaluated("after", system, folder, display, lesson.steps)
+    if not system.leads:
+        return None
     content = summary(
         recipe=system.recipe.name,
         seed=system.recipe.seed,
@@ -66,8 +71,9 @@ async def run(system: System, folder: RunFolder, display: Display) -> Outcome:
 
 async def _prepare(system: System, folder: RunFolder, display: Display) -> int:
     """The step to begin with: after the newest checkpoint, else 0 with a cold-started policy."""
-    saved = folder.checkpoints()
-    folder.rewind(saved[-1] if saved else BEFORE)
+    saved = system.from_lead(folder.checkpoints())
+    if system.leads:
+        folder.rewind(saved[-1] if saved else BEFORE)
     if saved:
         display.say(f"resuming after step {saved[-1]}")
         return saved[-1] + 1
@@ -84,14 +90,12 @@ async def _reinforce(
     with display.bar("reinforcement", lesson.steps) as bar:
         steps = train(lesson.stage, lesson.trainer, system.engine, steps=lesson.steps, start=start)
         async for result in steps:
-            _store(system, folder, result)
-            last = result.step + 1 == lesson.steps
-            if last or (result.step + 1) % system.recipe.save.every == 0:
-                _save(system, folder, lesson, result.step)
+            if system.leads:
+                _store(system, folder, lesson, result)
             bar.to(result.step + 1, line(measure(result.groups)))
 
 
-def _store(system: System, folder: RunFolder, result: StepResult) -> None:
+def _store(system: System, folder: RunFolder, lesson: Lesson, result: StepResult) -> None:
     folder.add_groups(
         result.step,
         result.groups,
@@ -101,6 +105,9 @@ def _store(system: System, folder: RunFolder, result: StepResult) -> None:
     )
     folder.add_metrics(result.step, {**result.metrics, **behaviour(result.groups)})
     folder.add_timings(result.step, result.timings)
+    last = result.step + 1 == lesson.steps
+    if last or (result.step + 1) % system.recipe.save.every == 0:
+        _save(system, folder, lesson, result.step)
 
 
 async def _evaluated(
@@ -109,9 +116,11 @@ async def _evaluated(
     """An evaluation is made once; a resumed run reads what is stored."""
     if name == "before" and not system.recipe.eval.before:
         return None
-    if name in folder.evaluations():
+    if system.from_lead(name in folder.evaluations()):
         return measure(folder.evaluation(name).groups)
     made = await _evaluate(name, system, display, step)
+    if not system.leads:
+        return made.measures
     folder.add_evaluation(
         name,
         BEFORE if name == "before" else step - 1,
@@ -122,7 +131,7 @@ async def _evaluated(
     if name == "before":
         gate = decision_gate(made.groups)
         display.say(str(gate))
-        folder.add_event("gates", **{gate.name: gate.estimate.value})
+        folder.add_event("gates", decision=gate.estimate.value)
     return made.measures
 
 
@@ -131,10 +140,8 @@ async def _evaluate(name: str, system: System, display: Display, step: int) -> E
     tasks = system.world.draw(settings.questions, settings.seed)
     recalled = NOT_MEASURED
     if system.demonstrations is not None:
-        recalled = await recall(
-            system.engine, system.codec, system.demonstrations, count=RECALLED
-        )
-    with display.bar(f"evaluation {name}", len(tasks)) as bar:
+        recalled = await recall(system.engine, system.codec, system.demonstrations, count=RECALLED)
+    with display.bar(f"evaluation {name}", len(tasks) * settings.samples) as bar:
         return await evaluate(
             tasks,
             policy=system.policy,
@@ -148,6 +155,7 @@ async def _evaluate(name: str, system: System, display: Display, step: int) -> E
             credit=system.credit,
             closed_book_recall=recalled,
             progress=lambda done, _: bar.to(done),
+            ranks=system.ranks,
         )
 
 

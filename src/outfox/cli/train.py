@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import json as json_format
 from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
 from typing import Annotated
 
-import torch
 import typer
 
 from outfox.build import System, assemble
 from outfox.cli import verb
 from outfox.cli.display import Display
-from outfox.cli.run import Outcome, run
+from outfox.cli.processes import run_alone_or_together
 from outfox.core.config import RecipeFile, load_recipe
 from outfox.core.errors import ConfigError
 from outfox.store.run_folder import RunFolder
@@ -47,11 +45,11 @@ def command(
             "a new run"
         )
     file = load_recipe(recipe, overrides) if resume is None else _recipe_of(Path(resume))
-    system = _assemble(file, allow_user_code=not no_user_code)
+    system = assemble(file, allow_user_code=not no_user_code)
     folder = _create(system) if resume is None else RunFolder.open(resume)
     display.say(f"run folder {folder.path}")
     try:
-        outcome = _run(system, folder, display)
+        outcome = run_alone_or_together(file, system, folder, display)
     except KeyboardInterrupt:
         display.say(f"stopped; go on with: outfox train --resume {folder.path}")
         raise
@@ -72,9 +70,10 @@ def train(
 
     Raises ConfigError or DataError for wrong input, before anything is written.
     """
-    system = _assemble(load_recipe(recipe, overrides), allow_user_code=allow_user_code)
+    file = load_recipe(recipe, overrides)
+    system = assemble(file, allow_user_code=allow_user_code)
     folder = _create(system)
-    _run(system, folder, Display())
+    run_alone_or_together(file, system, folder, Display())
     return folder
 
 
@@ -85,22 +84,15 @@ def split_words(words: list[str]) -> tuple[str, list[str]]:
     return "when-to-search", words
 
 
-def _assemble(file: RecipeFile, *, allow_user_code: bool) -> System:
-    system = assemble(file, allow_user_code=allow_user_code)
-    torch.set_num_threads(system.recipe.threads)
-    return system
-
-
-def _run(system: System, folder: RunFolder, display: Display) -> Outcome:
-    with folder.lock():
-        return asyncio.run(run(system, folder, display))
-
-
 def _create(system: System) -> RunFolder:
     chosen = system.recipe.run.dir
     path = Path(chosen).expanduser() if chosen else _next_free(system.recipe.name)
     return RunFolder.create(
-        path, system.config, threads=system.recipe.threads, files=system.files
+        path,
+        system.config,
+        threads=system.recipe.threads,
+        processes=system.recipe.processes,
+        files=system.files,
     )
 
 

@@ -158,9 +158,7 @@ class Codec(Protocol):
         ...
 
     def decode(self, token_ids: Ints) -> str: ...
-    def parse(
-        self, text: str, *, finished: bool = True, after_observation: bool = False
-    ) -> Parsed:
+    def parse(self, text: str, *, finished: bool = True, after_observation: bool = False) -> Parsed:
         """The policy's text of the turn so far. `finished` is False when more may follow.
 
         `after_observation`: the turn follows one (it names the span of a pause).
@@ -285,6 +283,9 @@ class Rubric(Protocol):
         ...
 
     def score(self, group: Group, *, step: int) -> tuple[Score, ...]: ...
+    def after_step(self, groups: Sequence[ScoredGroup]) -> None:
+        """Learn from a training step, e.g. move a budget's multiplier; nothing for most."""
+        ...
 
 
 # -- learning -------------------------------------------------------------------------------------

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Annotated, Literal
 
-from outfox.core.config import Part
+from outfox.core.config import InFamily, Part
 from outfox.core.types import JSON
 
 
@@ -155,19 +155,23 @@ class Recipe:
     """Reinforcement steps."""
     threads: int = 1
     """Torch threads; part of what makes two runs the same bit for bit."""
+    processes: int = 1
+    """Processes that share rollouts and gradients; part of what makes two runs the same, too."""
     run: RunSettings = field(default_factory=RunSettings)
     cache: CacheSettings = field(default_factory=CacheSettings)
-    world: Part
+    world: Annotated[Part, InFamily("world")]
     """What the policy acts in."""
     tasks: PathSettings = field(default_factory=PathSettings)
     corpus: PathSettings = field(default_factory=PathSettings)
-    tools: tuple[Part, ...] = ()
+    tools: tuple[Annotated[Part, InFamily("tool")], ...] = ()
     """Tools besides the world's own."""
     model: ModelSettings = field(default_factory=ModelSettings)
-    codec: Part = field(default_factory=lambda: Part(type="tags"))
+    codec: Annotated[Part, InFamily("codec")] = field(default_factory=lambda: Part(type="tags"))
     readings: Mapping[str, str] = field(default_factory=_confidence)
     """Span name to reading, e.g. `{draft: confidence}`; empty: no reading."""
-    engine: Part = field(default_factory=lambda: Part(type="transformers"))
+    engine: Annotated[Part, InFamily("engine")] = field(
+        default_factory=lambda: Part(type="transformers")
+    )
     sampling: SamplingSettings = field(default_factory=SamplingSettings)
     rollout: RolloutSettings = field(default_factory=RolloutSettings)
     rubric: JSON = "default"
@@ -177,7 +181,9 @@ class Recipe:
     """A preset of credit, loss and rollout plan; its settings override the preset's."""
     frozen_spans: tuple[str, ...] = ()
     """Spans that the policy gradient does not touch."""
-    trainer: Part = field(default_factory=lambda: Part(type="local"))
+    trainer: Annotated[Part, InFamily("trainer")] = field(
+        default_factory=lambda: Part(type="local")
+    )
     replay: ReplaySettings = field(default_factory=ReplaySettings)
     cold_start: ColdStartSettings = field(default_factory=ColdStartSettings)
     eval: EvalSettings = field(default_factory=EvalSettings)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from outfox.core.protocols import Credit, CreditNotes, EnvironmentFactory, Policy, Rubric
+from outfox.core.ranks import ALONE, Ranks
 from outfox.core.results import ScoredGroup, TrajectoryCredit
 from outfox.core.types import Task, Trajectory
 from outfox.evaluation.intervals import NOT_MEASURED, Estimate
@@ -40,6 +41,7 @@ async def evaluate(
     credit: Credit | None = None,
     closed_book_recall: Estimate = NOT_MEASURED,
     progress: Callable[[int, int], None] | None = None,
+    ranks: Ranks = ALONE,
 ) -> Evaluation:
     """`samples` episodes per task, `chunk` tasks at a time; how they are drawn is the policy's.
 
@@ -51,9 +53,9 @@ async def evaluate(
 
     def played(_: Trajectory) -> None:
         nonlocal done
-        done += 1
+        done += ranks.count
         if progress:
-            progress(done, len(tasks) * samples)
+            progress(min(done, len(tasks) * samples), len(tasks) * samples)
 
     for start in range(0, len(tasks), chunk):
         drawn = await rollout(
@@ -66,6 +68,7 @@ async def evaluate(
             limits=limits,
             readings=readings,
             progress=played,
+            ranks=ranks,
         )
         groups += [ScoredGroup(group=g, scores=rubric.score(g, step=step)) for g in drawn]
     return Evaluation(

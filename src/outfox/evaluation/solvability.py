@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from outfox.core.protocols import EnvironmentFactory
+from outfox.core.ranks import ALONE, Ranks
 from outfox.core.types import Group, Task, Trajectory
 from outfox.evaluation.episodes import is_answerable
 from outfox.policies.engine_policy import EnginePolicy, closed_book
@@ -30,6 +31,7 @@ async def probe(
     step: int = 0,
     chunk: int = 64,
     progress: Callable[[Trajectory], None] | None = None,
+    ranks: Ranks = ALONE,
 ) -> dict[str, float | None]:
     """task_id -> p0: the share right of `k` samples that cannot search.
 
@@ -51,6 +53,7 @@ async def probe(
             limits=limits,
             readings=readings,
             progress=progress,
+            ranks=ranks,
         )
         found |= {group.trajectories[0].task.task_id: share_right(group) for group in groups}
     return found
@@ -69,6 +72,7 @@ async def refresh(
     k: int = 8,
     seed: int = 0,
     max_age: int = 0,
+    ranks: Ranks = ALONE,
 ) -> int:
     """Probe the tasks that the table does not know, or knows from over `max_age` steps ago.
 
@@ -89,6 +93,7 @@ async def refresh(
         k=k,
         seed=seed,
         step=step,
+        ranks=ranks,
     )
     table.record(found, Provenance(policy_hash=policy_hash, k=k, step=step))
     return len(found)

@@ -1,18 +1,12 @@
 # pyright: standard
-"""Several processes that run one loop: rollouts split by task, gradients summed in rank order.
-
-    rank 0   tasks 0, 2, 4 …   micro-batches 0, 2, …  ─┐
-    rank 1   tasks 1, 3, 5 …   micro-batches 1, 3, …  ─┴─▶ every rank holds every group, and the sum
-
-Every rank scores and credits all groups itself, so that nothing but groups and gradients travels.
-The processes meet through a file, never a port.
-"""
+"""Ranks over torch.distributed with gloo: several processes on one machine. They meet by a file."""
 
 from __future__ import annotations
 
 import ctypes
 import signal
 import sys
+from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -26,18 +20,20 @@ DEADLINE = timedelta(minutes=10)
 
 
 class GlooRanks:
-    """Protocol `Ranks` over torch.distributed with gloo."""
+    """Protocol `Ranks`. `meeting` is a file that is not there yet, the same for all ranks."""
 
     def __init__(self, meeting: Path, index: int, count: int) -> None:
-        store = dist.FileStore(str(meeting), count)
         dist.init_process_group(
-            "gloo", store=store, rank=index, world_size=count, timeout=DEADLINE
+            "gloo",
+            init_method=meeting.absolute().as_uri(),
+            rank=index,
+            world_size=count,
+            timeout=DEADLINE,
         )
         self.index = index
         self.count = count
 
     def gather(self, mine: Any) -> list[Any]:
-        """What each rank gave, in rank order, on every rank."""
         found: list[Any] = [None] * self.count
         dist.all_gather_object(found, mine)
         return found
@@ -46,22 +42,26 @@ class GlooRanks:
         dist.destroy_process_group()
 
 
-def summed(gradients: list[Tensor], count: int) -> None:
-    """Replace each gradient by its sum over ranks, added in rank order: the same bits everywhere."""
+def sum_over_ranks(gradients: Sequence[Tensor], count: int) -> None:
+    """Replace each gradient by its sum, added in rank order: the same bits on every rank."""
     flat = torch.cat([gradient.reshape(-1) for gradient in gradients])
     rows = [torch.empty_like(flat) for _ in range(count)]
     dist.all_gather(rows, flat)
     total = rows[0]
     for row in rows[1:]:
         total += row
-    offset = 0
-    for gradient in gradients:
-        size = gradient.numel()
-        gradient.copy_(total[offset : offset + size].view_as(gradient))
-        offset += size
+    sizes = [gradient.numel() for gradient in gradients]
+    for gradient, part in zip(gradients, total.split(sizes), strict=True):
+        gradient.copy_(part.view_as(gradient))
 
 
-def die_with_parent() -> None:
-    """On Linux: the kernel ends this process when the one that started it is gone."""
+def begin_worker(threads: int) -> None:
+    """Of a rank that another process started: end with it, and leave Ctrl-C to it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(1, signal.SIGTERM)
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+    use_threads(threads)
+
+
+def use_threads(threads: int) -> None:
+    torch.set_num_threads(threads)

@@ -67,10 +67,12 @@ def build_tokenizer(words: Sequence[str], *, context: int = 1024) -> PreTrainedT
     """
     normalizer = _normalizer()
     pieces = [normalizer.normalize_str(_checked(word)) for word in words]
-    pieces += [" ", "\n", " \n", *_PRINTABLE, *(f" {char}" for char in _PRINTABLE), *_COLONS]
+    pieces += [" ", "\n", " \n", *_PRINTABLE, *(f" {char}" for char in _PRINTABLE)]
     table = dict.fromkeys((*SPECIAL, *(f"<0x{byte:02X}>" for byte in range(256))), _NEVER)
     # One unit per piece; the square of its length only breaks ties.
     table |= {piece: -1.0 + 1e-6 * len(piece) ** 2 for piece in dict.fromkeys(pieces)}
+    # Used only where no space can go to the next word: ` : 1` is ` :` and ` 1`, as after a word.
+    table |= dict.fromkeys(_COLONS, -1.01)
     tokenizer = Tokenizer(models.Unigram(list(table.items()), unk_id=0, byte_fallback=True))
     tokenizer.normalizer = normalizer
     tokenizer.decoder = _decoder()

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from outfox.core.errors import ConfigError
 from outfox.core.protocols import EnvironmentFactory, Policy
+from outfox.core.ranks import ALONE, Ranks, gathered, share
 from outfox.core.types import EpisodeKey, Group, Task, Trajectory
 from outfox.rollout.episode import run_episode
 from outfox.rollout.limits import Limits
@@ -53,12 +54,14 @@ async def rollout(
     readings: Mapping[str, Reading] | None = None,
     greedy: Policy | None = None,
     progress: Callable[[Trajectory], None] | None = None,
+    ranks: Ranks = ALONE,
 ) -> tuple[Group, ...]:
     """One Group per task, in order; siblings of all tasks run concurrently.
 
     A group's id, `step/index/task_id`, names the occurrence of a task, so that a task drawn twice
     makes two groups. `greedy` plays `plan.greedy_baselines`; `progress` hears of every episode as
-    it ends. Raises ConfigError where baselines are asked for without a greedy policy.
+    it ends. Of several ranks each plays its share of the tasks, and all return all groups. Raises
+    ConfigError where baselines are asked for without a greedy policy.
     """
     if plan.greedy_baselines and greedy is None:
         raise ConfigError(
@@ -94,7 +97,9 @@ async def rollout(
         played = await _all([episode(task, group_id, sibling) for sibling in siblings])
         return Group(group_id=group_id, trajectories=tuple(played))
 
-    groups = tuple(await _all([group(task, index) for index, task in enumerate(tasks)]))
+    mine = share(list(enumerate(tasks)), ranks)
+    played = await _all([group(task, index) for index, task in mine])
+    groups = tuple(gathered(played, ranks))
     _tell(groups, plan)
     return groups
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from outfox.core.ledger import Ledger, Owner, Segment
 from outfox.core.protocols import Family, Rubric, Signal, SignalContext, Stateful
-from outfox.core.results import Score, SignalResult, Value
+from outfox.core.results import Score, ScoredGroup, SignalResult, Value
 from outfox.core.types import (
     JSON,
     Action,
@@ -202,6 +202,9 @@ class FakeRubric:
             )
             for total in totals
         )
+
+    def after_step(self, groups: Sequence[ScoredGroup]) -> None:
+        """Nothing to learn."""
 
 
 # -- conformance ----------------------------------------------------------------------------------

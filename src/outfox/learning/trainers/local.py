@@ -27,6 +27,7 @@ from transformers import PreTrainedModel
 from outfox.core.errors import ContractError, DataError
 from outfox.core.ledger import Floats
 from outfox.core.protocols import Need
+from outfox.core.ranks import ALONE, Ranks, share
 from outfox.core.results import Annotations, Batch, Sample, UpdateReport
 from outfox.learning.batching.packing import pack
 from outfox.learning.losses.mixed import MixedLoss
@@ -40,6 +41,7 @@ from outfox.learning.losses.tokens import (
     trained_mask,
     trained_tokens,
 )
+from outfox.learning.ranks import sum_over_ranks
 from outfox.learning.trainers.notes import Notes
 from outfox.learning.trainers.optimizer import (
     Schedule,
@@ -69,6 +71,7 @@ class LocalTrainer:
         model: PreTrainedModel,
         loss: Loss | None = None,
         policy_version: int = 0,
+        ranks: Ranks = ALONE,
         *,
         learning_rate: float,
         betas: tuple[float, float] = (0.9, 0.999),
@@ -97,6 +100,7 @@ class LocalTrainer:
         self._temperature = temperature
         self._recompute = recompute_old_logprobs
         self._policy_version = policy_version
+        self._ranks = ranks
         self._optimizer_step = 0
         self._updates = 0
         self._reference = _frozen_copy(model) if self._loss.needs_reference else None
@@ -188,7 +192,8 @@ class LocalTrainer:
         totals = totals_of(batch)
         metrics: dict[str, Mean] = {}
         loss = 0.0
-        for samples in batch.micro:
+        for whole in batch.micro:
+            samples = share(whole, self._ranks)
             if not any(trained_mask(sample).any() for sample in samples):
                 continue
             tokens = trained_tokens(
@@ -205,10 +210,28 @@ class LocalTrainer:
             loss += result.loss.item()
             _add(metrics, result.metrics)
             _add(metrics, _observed(tokens, outputs, largest))
+        if self._ranks.count > 1:
+            loss = self._shared(loss, metrics, largest)
         metrics["grad_norm"] = Mean(total=self._apply(loss), count=1)
         metrics["loss"] = Mean(total=loss, count=1)
         metrics["learning_rate"] = Mean(total=self._optimizer.param_groups[0]["lr"], count=1)
         return metrics
+
+    def _shared(self, loss: float, metrics: dict[str, Mean], largest: dict[str, float]) -> float:
+        """Sum gradients, loss and metrics over ranks, in rank order; returns the whole loss."""
+        gradients: list[Tensor] = []
+        for parameter in self._model.parameters():
+            if parameter.grad is None:
+                parameter.grad = torch.zeros_like(parameter)
+            gradients.append(parameter.grad)
+        sum_over_ranks(gradients, self._ranks.count)
+        parts = self._ranks.gather((loss, dict(metrics), dict(largest)))
+        metrics.clear()
+        for _, means, peaks in parts:
+            _add(metrics, means)
+            for name, peak in peaks.items():
+                largest[name] = max(peak, largest.get(name, peak))
+        return sum(part[0] for part in parts)
 
     def _apply(self, loss: float) -> float:
         """Clip and step; returns the gradient norm before clipping."""

@@ -1,7 +1,8 @@
 """What the cold start imitates: closed-book items, reading drills, whole episodes.
 
     closed_book  question ─▶ draft, cut off there: the decision is never shown
-    reading      question, search, made-up passages ─▶ note (trained); everything before is shown
+    reading      question, search, made-up passages ─▶ notes (trained); everything before is shown
+    copying      names in a row ─▶ the same names: how to copy, before anything is read
     episode      question ─▶ draft ─coin─▶ search, note | next hop or answer
 
 The coin is fair and ignores whether a fact is known, so decisions begin at even odds and nothing
@@ -37,11 +38,14 @@ _RECALLED = ("known", "two_known_known", "changed")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mix:
-    """What the cold start is made of. The three shares are relative."""
+    """What the cold start is made of. The four shares are relative."""
 
-    closed_book: float = 0.3
-    reading: float = 0.35
-    episode: float = 0.35
+    closed_book: float = 0.25
+    reading: float = 0.4
+    episode: float = 0.3
+    copying: float = 0.05
+    copying_first: int = 6400
+    """Items at the very start that only copy: reading is learned sooner by a policy that can."""
     guesses: float = 0.2
     """Of the closed-book items: share about unknown facts, whose draft is any value."""
     absent: float = 0.42
@@ -90,6 +94,7 @@ class Demonstrations:
             "guess": mix.closed_book * mix.guesses,
             "reading": mix.reading,
             "episode": mix.episode,
+            "copying": mix.copying,
         }
         self._pattern = spread({k: share for k, share in shares.items() if share > 0}, _BLOCK)
         self._taught = [fact for fact in setting.facts.all if fact.taught is not None]
@@ -116,17 +121,36 @@ class Demonstrations:
         return tuple(make(name, rng(self._seed, "drill", name, seed, i)) for i in range(count))
 
     def _item(self, index: int) -> Demonstration:
-        block, place = divmod(index, _BLOCK)
-        what = self._pattern[place]
-        number = block * self._pattern.count(what) + self._pattern[:place].count(what)
+        what, number = self._turn(index)
         draw = rng(self._seed, "demonstration", what, number)
         if what == "recall":
             question, script = self._recall(number, draw)
         else:
-            play = {"guess": self._guess, "reading": self._reading, "episode": self._episode}
+            play = {
+                "guess": self._guess,
+                "reading": self._reading,
+                "episode": self._episode,
+                "copying": self._copying,
+            }
             question, script = play[what](draw)
-        name = what if what in ("reading", "episode") else "closed_book"
+        name = "closed_book" if what in ("recall", "guess") else what
         return Demonstration(name=name, opening=self._opening(question), events=script.events)
+
+    def _copying(self, draw: random.Random) -> tuple[str, Script]:
+        """A few names, to be said again. No question looks like this."""
+        names = draw.choices(self._setting.lexicon.names, k=draw.randint(6, 12))
+        text, script = (self._phrases.separator or " ").join(names), self._script()
+        script.answer(text)
+        return text, script
+
+    def _turn(self, index: int) -> tuple[str, int]:
+        """What item `index` is, and how many of its sort came before."""
+        if index < self._mix.copying_first:
+            return "copying", index
+        block, place = divmod(index - self._mix.copying_first, _BLOCK)
+        what = self._pattern[place]
+        number = block * self._pattern.count(what) + self._pattern[:place].count(what)
+        return what, number + (self._mix.copying_first if what == "copying" else 0)
 
     # -- closed book -------------------------------------------------------------------------------
     def _guess(self, draw: random.Random) -> tuple[str, Script]:
@@ -175,6 +199,7 @@ class Demonstrations:
                 script.search(hop.query(self._phrases, cue), trained=False)
                 value = block.value
                 self._note(script, hop, block.documents, value, draw)
+                self._note_asides(script, block, draw)
             if value is None:
                 break
             entity = value
@@ -274,7 +299,17 @@ class Demonstrations:
     ) -> None:
         script.observe(self._search.show(documents))
         text = hop.thought(self._phrases, self._phrases.missing if value is None else value)
-        script.think(text, sure=draw.random() >= self._mix.noise)
+        script.think(text, sure=self._is_sure(draw))
+
+    def _is_sure(self, draw: random.Random) -> bool:
+        """The reading of what was just read: nearly always sure."""
+        return draw.random() >= self._mix.noise
+
+    def _note_asides(self, script: Script, block: Block, draw: random.Random) -> None:
+        """Notes on what was not asked: a drill's way to read two passages thoroughly."""
+        for hop, value in block.asides:
+            said = self._phrases.missing if value is None else value
+            script.aside(hop.thought(self._phrases, said), said, sure=self._is_sure(draw))
 
     # -- drills ------------------------------------------------------------------------------------
     def _recall_drill(self, name: DrillName, draw: random.Random) -> Drill:

@@ -7,7 +7,7 @@ that shares entity or relation; where it is absent, two such passages stand alon
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from outfox.core.types import Document
 from outfox.worlds.when_to_search.beliefs import Hop
@@ -23,6 +23,17 @@ class Block:
     documents: tuple[Document, ...]
     value: str | None
     """None where it is absent."""
+    asides: tuple[tuple[Hop, str | None], ...] = ()
+    """What else could be asked of these passages, with what they say of it: None for nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """A passage, and what it says."""
+
+    document: Document
+    hop: Hop
+    value: str
 
 
 class Fiction:
@@ -39,11 +50,11 @@ class Fiction:
 
     def plain(self, hop: Hop, draw: random.Random, *, absent: bool) -> Block:
         """What the canonical query of an ordinary question could return."""
-        if absent:
-            return self._shuffled([self._beside(hop, draw), self._beside(hop, draw)], None, draw)
-        value = self._value(hop.relation, draw)
-        gold = self._passage(hop, value, draw)
-        return self._shuffled([gold, self._beside(hop, draw)], value, draw)
+        value = None if absent else self._value(hop.relation, draw)
+        first = self._beside(hop, draw) if value is None else self._told(hop, value, draw)
+        told = [first, self._beside(hop, draw)]
+        block = self._shuffled([each.document for each in told], value, draw)
+        return replace(block, asides=self._asides(hop, told, draw))
 
     def counted(self, hop: Hop, draw: random.Random, *, latest: bool) -> Block:
         """Two counts of a population; or what stands beside one of them.
@@ -54,7 +65,7 @@ class Fiction:
         old, new = self._value(hop.relation, draw), self._value(hop.relation, draw)
         earlier = self._fill(draw.choice(self._phrases.earlier), hop, old, draw)
         if not latest:
-            return self._shuffled([earlier, self._beside(hop, draw)], old, draw)
+            return self._shuffled([earlier, self._beside(hop, draw).document], old, draw)
         later = self._fill(draw.choice(self._phrases.later), hop, new, draw)
         report = self._fill(draw.choice(self._phrases.beside), hop, self._count(draw), draw)
         return self._shuffled([later, earlier if draw.random() < 0.3 else report], new, draw)
@@ -63,14 +74,29 @@ class Fiction:
         """An old value and a dated new one; or the new one gone, something else in its place."""
         old, new = self._value(hop.relation, draw), self._value(hop.relation, draw)
         if absent:
-            return self._shuffled([self._beside(hop, draw), self._beside(hop, draw)], None, draw)
+            return self.plain(hop, draw, absent=True)
         template = draw.choice(self._phrases.changed[hop.relation])
         dated = self._fill(template, hop, new, draw, year=YEAR)
-        second = self._passage(hop, old, draw) if draw.random() < 0.8 else self._beside(hop, draw)
-        return self._shuffled([dated, second], new, draw)
+        second = self._told(hop, old, draw) if draw.random() < 0.8 else self._beside(hop, draw)
+        return self._shuffled([dated, second.document], new, draw)
 
     # -- passages ----------------------------------------------------------------------------------
-    def _beside(self, hop: Hop, draw: random.Random) -> Document:
+    def _asides(
+        self, hop: Hop, told: list[Told], draw: random.Random
+    ) -> tuple[tuple[Hop, str | None], ...]:
+        """Every passage's own fact, and as many that mix up their entities and relations."""
+        said = {each.hop: each.value for each in told}
+        entities, relations = ([h.entity for h in said], [h.relation for h in said])
+        mixed = {Hop(entity=e, relation=r) for e in entities for r in relations} - set(said)
+        other = Hop(entity=hop.entity, relation=draw.choice(sorted(self._entities)))
+        absent = sorted(mixed | ({other} - set(said)), key=lambda h: (h.entity, h.relation))
+        draw.shuffle(absent)
+        asides: list[tuple[Hop, str | None]] = [*said.items()]
+        asides += [(each, None) for each in absent[: len(said)]]
+        draw.shuffle(asides)
+        return tuple((each, value) for each, value in asides if each != hop)
+
+    def _beside(self, hop: Hop, draw: random.Random) -> Told:
         """A passage that shares the entity, or the relation, with what is sought."""
         others = [r for r in self._relations.get(hop.entity, ()) if r != hop.relation]
         if others and draw.random() < 0.6:
@@ -81,10 +107,11 @@ class Fiction:
             while entity == hop.entity:
                 entity = draw.choice(self._entities[hop.relation])
             other = Hop(entity=entity, relation=hop.relation)
-        return self._passage(other, self._value(other.relation, draw), draw)
+        return self._told(other, self._value(other.relation, draw), draw)
 
-    def _passage(self, hop: Hop, value: str, draw: random.Random) -> Document:
-        return self._fill(draw.choice(self._phrases.passages[hop.relation]), hop, value, draw)
+    def _told(self, hop: Hop, value: str, draw: random.Random) -> Told:
+        template = draw.choice(self._phrases.passages[hop.relation])
+        return Told(document=self._fill(template, hop, value, draw), hop=hop, value=value)
 
     def _fill(
         self, template: str, hop: Hop, value: str, draw: random.Random, year: str = ""

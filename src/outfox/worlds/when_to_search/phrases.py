@@ -53,27 +53,27 @@ ENGLISH = Phrases(
     passages={
         "capital": (
             "The capital of {e} is {v} .",
-            "{v} is the capital of {e} .",
+            "In {e} the capital is {v} .",
             "{e} has its capital in {v} .",
         ),
         "currency": (
             "The currency of {e} is the {v} .",
-            "{e} uses the {v} as its currency .",
-            "The {v} is the currency of {e} .",
+            "{e} has as its currency the {v} .",
+            "In {e} the currency is the {v} .",
         ),
         "language": (
             "The main language of {e} is {v} .",
-            "{v} is the first language of {e} .",
-            "People in {e} use {v} as their language .",
+            "In {e} the first language is {v} .",
+            "People in {e} speak the language {v} .",
         ),
         "population": (
             "The population of {e} is {v} .",
             "{e} has a population of {v} .",
-            "The population living in {e} is {v} .",
+            "In {e} the population is {v} .",
         ),
         "area": (
             "The area of {e} is {v} km2 .",
-            "{e} covers an area of {v} km2 .",
+            "{e} has an area of {v} km2 .",
         ),
         "country": (
             "{e} is a city in the country {v} .",
@@ -83,11 +83,11 @@ ENGLISH = Phrases(
     },
     earlier=(
         "In {y} the population of {e} was {v} .",
-        "{e} had a population of {v} in {y} .",
+        "{e} had in {y} a population of {v} .",
     ),
     later=(
-        "The latest count of {y} finds {v} people living in {e} .",
-        "By the latest count of {y} , {v} people live in {e} .",
+        "The latest count of {y} for {e} finds {v} people .",
+        "By the latest count of {y} , {e} has {v} people .",
     ),
     beside=(
         "The latest report from {e} tells of {v} new schools .",
@@ -100,11 +100,11 @@ ENGLISH = Phrases(
         ),
         "currency": (
             "Since {y} the currency of {e} is the {v} .",
-            "In {y} {e} made the {v} its currency .",
+            "In {y} {e} changed its currency to the {v} .",
         ),
         "language": (
             "Since {y} the main language of {e} is {v} .",
-            "In {y} {e} made {v} its main language .",
+            "In {y} {e} changed its main language to {v} .",
         ),
     },
     questions={
@@ -143,15 +143,15 @@ CHINESE = Phrases(
         "country": "国家",
     },
     passages={
-        "capital": ("{e} 的 首都 是 {v} 。", "{v} 是 {e} 的 首都 。", "{e} 的 首都 设在 {v} 。"),
+        "capital": ("{e} 的 首都 是 {v} 。", "在 {e} 首都 是 {v} 。", "{e} 的 首都 设在 {v} 。"),
         "currency": (
             "{e} 的 货币 是 {v} 。",
             "{e} 使用 的 货币 叫 {v} 。",
-            "{v} 是 {e} 的 货币 。",
+            "在 {e} 货币 是 {v} 。",
         ),
         "language": (
             "{e} 的 主要 语言 是 {v} 。",
-            "{v} 是 {e} 的 主要 语言 。",
+            "在 {e} 主要 语言 是 {v} 。",
             "{e} 的 人们 使用 的 语言 是 {v} 。",
         ),
         "population": ("{e} 的 人口 是 {v} 。", "{e} 有 人口 {v} 。", "{e} 的 人口 约 为 {v} 。"),
@@ -164,7 +164,7 @@ CHINESE = Phrases(
     },
     earlier=("{y} 年 {e} 的 人口 是 {v} 。", "{e} 在 {y} 年 有 人口 {v} 。"),
     later=(
-        "{y} 年 最新 的 统计 表明 有 {v} 人 住 在 {e} 。",
+        "{y} 年 最新 的 统计 表明 {e} 有 {v} 人 。",
         "根据 {y} 年 最新 的 统计 {e} 住 着 {v} 人 。",
     ),
     beside=(

@@ -36,6 +36,16 @@ class Hand:
         """A think block as its opening, which alone may be a decision, and the rest."""
         return self._opening, f"{self._lead}{text}{self._closing}"
 
+    def split(self, text: str, value: str) -> tuple[str, str]:
+        """A think block cut before its value, where the cut falls between two tokens."""
+        whole = "".join(self.thought(text))
+        before, _, after = whole.rpartition(value)
+        ids = self._codec.encode(whole).tolist()
+        for about, said in ((before, value + after), (before.rstrip(), value + after)):
+            if [*self._codec.encode(about).tolist(), *self._codec.encode(said).tolist()] == ids:
+                return about, said
+        raise ContractError(f"no token of {whole!r} begins with its value {value!r}")
+
     def search(self, query: str) -> str:
         call = ToolCall(id=_CALL_ID, name="search", arguments={"query": query})
         return self._codec.write(Action(calls=(call,)))
@@ -58,6 +68,13 @@ class Script:
         start, rest = self._hand.thought(text)
         self._policy(start, trained and opening)
         self._policy(rest, trained)
+        self._reading = SURE if sure else UNSURE
+
+    def aside(self, text: str, value: str, *, sure: bool) -> None:
+        """A think block of which only the value at its end is trained, not what it is about."""
+        about, said = self._hand.split(text, value)
+        self._policy(about, False)
+        self._policy(said, True)
         self._reading = SURE if sure else UNSURE
 
     def search(self, query: str, *, trained: bool = True) -> None:
