@@ -10,20 +10,26 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from outfox.cli.train import train
     from outfox.core.types import Trajectory
+    from outfox.evaluation.evaluate import evaluate
     from outfox.rewards.lift import signal
+    from outfox.rewards.score import score
     from outfox.store.run_folder import RunFolder
     from outfox.worlds.tools.function import tool
 
     open_run = RunFolder.open
 
-__all__ = ["Trajectory", "open_run", "signal", "tool"]
+__all__ = ["Trajectory", "evaluate", "open_run", "score", "signal", "tool", "train"]
 
 _HOMES = {
     "Trajectory": "outfox.core.types:Trajectory",
+    "evaluate": "outfox.evaluation.evaluate:evaluate",
     "open_run": "outfox.store.run_folder:RunFolder.open",
+    "score": "outfox.rewards.score:score",
     "signal": "outfox.rewards.lift:signal",
     "tool": "outfox.worlds.tools.function:tool",
+    "train": "outfox.cli.train:train",
 }
 
 

@@ -17,7 +17,7 @@ from typing import Any, TypeVar, cast
 from outfox.core.config import Part, RecipeFile, to_data, validate
 from outfox.core.errors import ConfigError, did_you_mean
 from outfox.core.parts import Parts
-from outfox.core.protocols import Codec, Credit, Engine, Sampling, Signal, Tool, Trainer
+from outfox.core.protocols import Codec, Credit, Engine, Sampling, Tool, Trainer
 from outfox.core.ranks import ALONE, Ranks
 from outfox.core.recipe import Recipe
 from outfox.core.types import JSON, Task
@@ -29,8 +29,8 @@ from outfox.policies.engine_policy import EnginePolicy
 from outfox.policies.loading import LoadedModel, load
 from outfox.policies.tiny import build_model, build_tokenizer
 from outfox.rewards.rubric import RubricTree
-from outfox.rewards.solvability import Solvability, WorldSolvability
-from outfox.rewards.tree import load_tree
+from outfox.rewards.score import make_rubric
+from outfox.rewards.solvability import Solvability, SolvabilityLabels, WorldSolvability
 from outfox.rollout.group import RolloutPlan
 from outfox.rollout.limits import Limits
 from outfox.rollout.readings import READINGS, Reading
@@ -103,7 +103,7 @@ def assemble(file: RecipeFile, *, allow_user_code: bool = True, ranks: Ranks = A
     rubric = _rubric(recipe, parts, table or WorldSolvability())
     size = recipe.rollout.group_size
     plan = {**chosen.plan, **({} if size is None else {"group_size": size})}
-    return System(
+    system = System(
         recipe=recipe,
         ranks=ranks,
         config=_resolved(recipe, parts, rubric),
@@ -127,6 +127,8 @@ def assemble(file: RecipeFile, *, allow_user_code: bool = True, ranks: Ranks = A
             world.demonstrations(codec, readings=bool(readings)) if world.demonstrations else None
         ),
     )
+    _check(system)
+    return system
 
 
 def imitation(system: System) -> Lesson:
@@ -237,12 +239,11 @@ def _readings(recipe: Recipe) -> dict[str, Reading]:
     return found
 
 
-def _rubric(recipe: Recipe, parts: Parts, labels: Solvability | WorldSolvability) -> RubricTree:
-    tree = load_tree(recipe.rubric)
-    own: dict[str, Signal] = {
-        name: parts.load("signal", name, where="rubric") for name in tree.signals if ":" in name
-    }
-    return RubricTree(tree, solvability=labels, signals=own)
+def _rubric(recipe: Recipe, parts: Parts, labels: SolvabilityLabels) -> RubricTree:
+    written = recipe.rubric
+    if isinstance(written, str) and written.endswith((".yaml", ".yml")):
+        return make_rubric(_found(written, parts.folders) or written, parts, labels)
+    return make_rubric(cast("str", written), parts, labels)
 
 
 def _limits(recipe: Recipe, engine: Engine) -> Limits:
@@ -297,6 +298,16 @@ def _demonstrations(system: System) -> DemonstrationSource:
             "cold_start.steps=0 and replay.items=0, and give a trained model.path"
         )
     return system.demonstrations
+
+
+def _check(system: System) -> None:
+    """What would else be found when the run is under way."""
+    recipe = system.recipe
+    system.world.draw(recipe.eval.questions, recipe.eval.seed)
+    if recipe.cold_start.steps or recipe.replay.items:
+        _demonstrations(system)
+    cold = _with(recipe.trainer, **recipe.cold_start.trainer)
+    system.parts.resolve("trainer", cold, where="cold_start.trainer")
 
 
 def _with(part: Part, **settings: JSON) -> Part:

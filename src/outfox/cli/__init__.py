@@ -1,6 +1,6 @@
 """The command line: one file per verb, imported when the verb is called.
 
-Exit codes: 0, 1 (a finding), 2 (bad input), 130 (Ctrl-C).
+Exit codes: 0, 1 (a finding, or a run that failed), 2 (bad input), 130 (Ctrl-C).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from outfox.core.errors import OutfoxError
+from outfox.core.errors import ConfigError, DataError, OutfoxError
 
 VERBS: Mapping[str, str] = {
     "train": "Train a policy by a recipe.",
@@ -83,6 +83,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
         command()(args=arguments, prog_name="outfox")
     except OutfoxError as error:
         typer.echo("\n".join(f"outfox: {line}" for line in str(error).splitlines()), err=True)
-        sys.exit(2)
+        sys.exit(2 if isinstance(error, ConfigError | DataError) else 1)
     except KeyboardInterrupt:
         sys.exit(130)

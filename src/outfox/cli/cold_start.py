@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 
@@ -32,19 +34,33 @@ _SETTINGS = (
 _PACKAGE = Path(__file__).parents[1]
 
 
+@dataclass(frozen=True, slots=True)
+class Record:
+    """The metrics of each step; Stateful, so that a run holds the same with and without cache."""
+
+    metrics: list[dict[str, JSON]] = field(default_factory=lambda: list[dict[str, JSON]]())
+
+    def state(self) -> JSON:
+        return self.metrics
+
+    def restore(self, state: JSON) -> None:
+        self.metrics[:] = state
+
+
 async def cold_start(system: System, folder: RunFolder, display: Display) -> None:
     """Bring the system's model to its cold-started weights, from the cache where they are there."""
     lesson = imitation(system)
     place = cache_place(system)
+    record = Record()
+    seconds: list[Mapping[str, float]] = []
     if system.from_lead((place / "state.json").exists()):
-        load_checkpoint(place, trainer=lesson.trainer, parts={})
+        load_checkpoint(place, trainer=lesson.trainer, parts={"record": record})
         display.say(f"cold start from the cache ({place.name})")
     else:
         with display.bar("cold start", lesson.steps) as bar:
             async for result in train(lesson.stage, lesson.trainer, steps=lesson.steps):
-                if system.leads:
-                    folder.add_metrics(result.step, result.metrics, stage=STAGE)
-                    folder.add_timings(result.step, result.timings, stage=STAGE)
+                record.metrics.append(dict(result.metrics))
+                seconds.append(result.timings)
                 loss = result.metrics["imitation/nll"]
                 text = f"nll {loss:.3f}" if result.step % 50 == 49 else ""
                 bar.to(result.step + 1, text)
@@ -54,10 +70,11 @@ async def cold_start(system: System, folder: RunFolder, display: Display) -> Non
                 trainer=lesson.trainer,
                 tokenizer=system.model.tokenizer,
                 cursor={"step": lesson.steps},
-                parts={},
+                parts={"record": record},
             )
     if system.leads:
-        folder.add_event("cold_start", key=place.name)
+        folder.add_stage(STAGE, record.metrics, seconds)
+        folder.add_event("cold_start", stage=STAGE, key=place.name)
     system.engine.load_weights(lesson.trainer.weights(), 0)
 
 

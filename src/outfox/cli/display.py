@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 
@@ -20,6 +21,7 @@ from outfox.evaluation.intervals import Estimate
 from outfox.evaluation.metrics import KindMeasures, Measures
 from outfox.evaluation.summary import short
 
+_LOGGER = "outfox"
 LINE_EVERY = 5
 """Steps between lines where the output is no terminal."""
 
@@ -46,7 +48,18 @@ class Display:
         self.console = Console(stderr=True, highlight=False, soft_wrap=True, quiet=quiet)
 
     def say(self, text: str) -> None:
-        self.console.print(text)
+        self.console.print(text, markup=False)
+
+    @contextmanager
+    def warnings(self) -> Generator[None]:
+        """Show what Outfox logs, each kind of warning once: it comes back with every step."""
+        handler = _Warnings(self)
+        logger = logging.getLogger(_LOGGER)
+        logger.addHandler(handler)
+        try:
+            yield
+        finally:
+            logger.removeHandler(handler)
 
     @contextmanager
     def bar(self, name: str, total: int) -> Generator[Bar]:
@@ -68,6 +81,20 @@ class Display:
         """Before and after: the headline measures, then accuracy and searches by kind."""
         self.console.print(_headline(before, after))
         self.console.print(_by_kind(before.by_kind if before else {}, after.by_kind))
+
+
+class _Warnings(logging.Handler):
+    """Says a record's message unless one of the same wording was said already."""
+
+    def __init__(self, display: Display) -> None:
+        super().__init__(logging.WARNING)
+        self._display = display
+        self._said: set[str] = set()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.msg not in self._said:
+            self._said.add(record.msg)
+            self._display.say(f"warning: {record.getMessage()}")
 
 
 def _headline(before: Measures | None, after: Measures) -> Table:

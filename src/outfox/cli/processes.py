@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import multiprocessing
+import signal
 import tempfile
-from collections.abc import Generator
+import threading
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from multiprocessing import get_context
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import SpawnProcess
 from pathlib import Path
 
 from outfox.build import System, assemble
 from outfox.cli.display import Display
 from outfox.cli.run import Outcome, run
 from outfox.core.config import RecipeFile
+from outfox.core.errors import OutfoxError
 from outfox.learning.ranks import GlooRanks, begin_worker, use_threads
 from outfox.store.run_folder import RunFolder
+
+_NOTICED = 5.0
+"""Seconds within which the end of a process is known, once its connection broke."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,12 +40,23 @@ class Assignment:
     threads: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Worker:
+    """Another process, and the end of a pipe on which it says once that it is there."""
+
+    process: SpawnProcess
+    there: Connection
+
+
 def run_alone_or_together(
     file: RecipeFile, system: System, folder: RunFolder, display: Display
 ) -> Outcome:
-    """The whole run; the folder is locked meanwhile."""
+    """The whole run; the folder is locked meanwhile.
+
+    Raises OutfoxError, naming the process, where another one ends too soon.
+    """
     use_threads(system.recipe.threads)
-    with folder.lock():
+    with folder.lock(), display.warnings():
         if system.recipe.processes == 1:
             outcome = asyncio.run(run(system, folder, display))
         else:
@@ -51,36 +70,85 @@ def run_alone_or_together(
 def _others(file: RecipeFile, system: System, folder: RunFolder) -> Generator[GlooRanks]:
     """Start ranks 1 and up; they end with this process, whatever ends it."""
     count = system.recipe.processes
-    context = multiprocessing.get_context("spawn")
+    workers: list[Worker] = []
     with tempfile.TemporaryDirectory(prefix="outfox-") as place:
         meeting = Path(place) / "meeting"
-        work = [
-            Assignment(
-                file=file,
-                allow_user_code=system.parts.allow_user_code,
-                folder=folder.path,
-                meeting=meeting,
-                index=index,
-                count=count,
-                threads=system.recipe.threads,
-            )
-            for index in range(1, count)
-        ]
-        processes = [context.Process(target=_work, args=(each,), daemon=True) for each in work]
-        for process in processes:
-            process.start()
-        ranks = GlooRanks(meeting, 0, count)
         try:
-            yield ranks
+            for index in range(1, count):
+                mine = Assignment(
+                    file=file,
+                    allow_user_code=system.parts.allow_user_code,
+                    folder=folder.path,
+                    meeting=meeting,
+                    index=index,
+                    count=count,
+                    threads=system.recipe.threads,
+                )
+                workers.append(_start(mine))
+            _await(workers, folder)
+            ranks = GlooRanks(meeting, 0, count)
+            try:
+                yield ranks
+            finally:
+                ranks.close()
+        except RuntimeError as error:  # The connection to another process broke.
+            wait([worker.process.sentinel for worker in workers], timeout=_NOTICED)
+            _check(workers, folder, error)
+            raise
         finally:
-            ranks.close()
-            for process in processes:
-                process.kill()
+            for worker in workers:
+                worker.process.kill()
+                worker.process.join()
 
 
-def _work(mine: Assignment) -> None:
+def _start(mine: Assignment) -> Worker:
+    """Ctrl-C reaches every process of a terminal; the new one leaves it to this one from birth."""
+    context = get_context("spawn")
+    here, there = context.Pipe(duplex=False)
+    process = context.Process(target=_work, args=(mine, there), daemon=True)
+    if threading.current_thread() is threading.main_thread():
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        try:
+            process.start()
+        finally:
+            signal.signal(signal.SIGINT, before)
+    else:
+        process.start()
+    there.close()
+    return Worker(process=process, there=here)
+
+
+def _await(workers: Sequence[Worker], folder: RunFolder) -> None:
+    """Until all are there: whoever dies on the way would be waited for in vain."""
+    for worker in workers:
+        try:
+            worker.there.recv()
+        except EOFError:
+            worker.process.join(_NOTICED)
+            _check(workers, folder, None)
+            raise
+
+
+def _check(workers: Sequence[Worker], folder: RunFolder, cause: Exception | None) -> None:
+    for index, worker in enumerate(workers, start=1):
+        code = worker.process.exitcode
+        if code is not None:
+            raise OutfoxError(
+                f"all processes of a run end together; process {index} ended too soon with exit "
+                f"code {code}{_meaning(code)}: go on with outfox train --resume {folder.path}, or "
+                "begin a run with processes=1"
+            ) from cause
+
+
+def _meaning(code: int) -> str:
+    """-9 is what the system sends when memory runs out."""
+    return " (killed, perhaps for want of memory)" if code == -signal.SIGKILL else ""
+
+
+def _work(mine: Assignment, there: Connection) -> None:
     begin_worker(mine.threads)
     logging.disable(logging.WARNING)  # The leading process says the same.
+    there.send(mine.index)
     ranks = GlooRanks(mine.meeting, mine.index, mine.count)
     system = assemble(mine.file, allow_user_code=mine.allow_user_code, ranks=ranks)
     asyncio.run(run(system, RunFolder.open(mine.folder), Display(quiet=True)))

@@ -93,6 +93,7 @@ def _create(system: System) -> RunFolder:
         threads=system.recipe.threads,
         processes=system.recipe.processes,
         files=system.files,
+        folders=(*system.parts.folders, Path()),
     )
 
 
@@ -105,7 +106,6 @@ def _next_free(name: str) -> Path:
 def _recipe_of(path: Path) -> RecipeFile:
     """The recipe that a run folder keeps; its user files are looked for where they were."""
     opened = RunFolder.open(path)
-    files = [Path(file) for file in opened.about.get("files", {})]
-    folders = tuple(dict.fromkeys(file.parent for file in files))
+    folders = tuple(map(Path, opened.about.get("folders", ())))
     config = dict(opened.config)
     return RecipeFile(name=str(config["name"]), path=path, folders=folders, data=config)

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
+
 from outfox.core.config import InFamily, Part
 from outfox.core.types import JSON
 
@@ -51,39 +53,39 @@ class ModelSettings:
     """The policy's model: a folder or hub name, or a tiny Llama built from the world's words."""
 
     path: str | None = None
-    hidden: int = 128
-    layers: int = 4
-    heads: int = 4
-    kv_heads: int = 1
-    intermediate: int = 320
-    context: int = 512
+    hidden: PositiveInt = 128
+    layers: PositiveInt = 4
+    heads: PositiveInt = 4
+    kv_heads: PositiveInt = 1
+    intermediate: PositiveInt = 320
+    context: PositiveInt = 512
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SamplingSettings:
     """How the policy's tokens are drawn while it trains."""
 
-    temperature: float = 1.0
-    top_p: float = 1.0
+    temperature: PositiveFloat = 1.0
+    top_p: Annotated[float, Field(gt=0, le=1)] = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RolloutSettings:
     """How many episodes a step takes, and what each may use up."""
 
-    tasks: int = 24
+    tasks: PositiveInt = 24
     """Tasks per step; each is played by `group_size` siblings."""
-    group_size: int | None = None
+    group_size: PositiveInt | None = None
     """Default: the algorithm's."""
-    max_turns: int = 6
-    max_tokens: int | None = None
+    max_turns: PositiveInt = 6
+    max_tokens: PositiveInt | None = None
     """Most tokens in one ledger; default: the model's context length."""
-    max_new_tokens: int = 64
+    max_new_tokens: PositiveInt = 64
     """Most policy tokens in one turn."""
-    max_observation_tokens: int | None = None
-    max_parse_errors: int = 0
+    max_observation_tokens: PositiveInt | None = None
+    max_parse_errors: NonNegativeInt = 0
     """Malformed turns that are answered with a message before the episode ends."""
-    step_seconds: float = 120.0
+    step_seconds: PositiveFloat = 120.0
     """Deadline of one environment step."""
 
 
@@ -91,9 +93,9 @@ class RolloutSettings:
 class ReplaySettings:
     """Demonstrations mixed into each policy update, so that known facts do not fade."""
 
-    items: int = 0
+    items: NonNegativeInt = 0
     """Demonstrations per step; 0 switches replay off."""
-    weight: float = 0.1
+    weight: NonNegativeFloat = 0.1
     """Weight of their loss beside the policy loss."""
     names: tuple[str, ...] = ("closed_book", "reading")
     """Which kinds of demonstration are replayed."""
@@ -105,9 +107,9 @@ class SolvabilitySettings:
 
     source: Literal["probe", "world"] = "probe"
     """`probe`: closed-book samples of the policy itself; `world`: the world's own label."""
-    samples: int = 8
+    samples: PositiveInt = 8
     """Closed-book samples per task (K)."""
-    refresh: int = 0
+    refresh: NonNegativeInt = 0
     """Probe a step's tasks again when their reading is older than this many steps; 0: never."""
 
 
@@ -115,9 +117,9 @@ class SolvabilitySettings:
 class ColdStartSettings:
     """Imitation of the world's demonstrations before reinforcement; the result is cached."""
 
-    steps: int = 0
+    steps: NonNegativeInt = 0
     """0 switches it off."""
-    items: int = 64
+    items: PositiveInt = 64
     """Demonstrations per step."""
     trainer: Mapping[str, JSON] = field(default_factory=_nothing)
     """Trainer settings that differ from the recipe's `trainer`."""
@@ -129,8 +131,8 @@ class ColdStartSettings:
 class EvalSettings:
     """Held-out evaluation before and after training."""
 
-    questions: int = 1200
-    samples: int = 2
+    questions: PositiveInt = 1200
+    samples: PositiveInt = 2
     """Samples per question at temperature 1."""
     seed: int = 1
     before: bool = True
@@ -140,9 +142,9 @@ class EvalSettings:
 class SaveSettings:
     """When checkpoints are written."""
 
-    every: int = 20
+    every: PositiveInt = 20
     """Steps between checkpoints; the last step always writes one."""
-    keep: int = 2
+    keep: PositiveInt = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,11 +153,11 @@ class Recipe:
 
     name: str
     seed: int = 0
-    steps: int = 80
+    steps: NonNegativeInt = 80
     """Reinforcement steps."""
-    threads: int = 1
+    threads: PositiveInt = 1
     """Torch threads; part of what makes two runs the same bit for bit."""
-    processes: int = 1
+    processes: PositiveInt = 1
     """Processes that share rollouts and gradients; part of what makes two runs the same, too."""
     run: RunSettings = field(default_factory=RunSettings)
     cache: CacheSettings = field(default_factory=CacheSettings)

@@ -31,10 +31,15 @@ def write_json(path: Path, value: JSON) -> None:
 
 def append_line(path: Path, row: Mapping[str, JSON]) -> None:
     """Append one JSON line and flush it to disk; a torn line before it is dropped first."""
-    line = json.dumps(finite(row), ensure_ascii=False) + "\n"
+    append_lines(path, [row])
+
+
+def append_lines(path: Path, rows: Sequence[Mapping[str, JSON]]) -> None:
+    """Append one JSON line per row, flushed together."""
+    lines = [json.dumps(finite(row), ensure_ascii=False) + "\n" for row in rows]
     with path.open("ab+") as file:
         _drop_torn_end(file)
-        file.write(line.encode())
+        file.write("".join(lines).encode())
         file.flush()
         os.fsync(file.fileno())
 

@@ -32,7 +32,14 @@ from outfox.core.errors import ConfigError, DataError
 from outfox.core.results import ScoredGroup, TrajectoryCredit
 from outfox.core.types import JSON
 from outfox.core.yaml import dump_yaml, load_yaml
-from outfox.store.files import append_line, keep_lines, read_lines, write_json, write_whole
+from outfox.store.files import (
+    append_line,
+    append_lines,
+    keep_lines,
+    read_lines,
+    write_json,
+    write_whole,
+)
 from outfox.store.lock import exclusive
 from outfox.store.pieces import Decode, pieces_by
 from outfox.store.steps import Stored, read_step, step_of, write_step
@@ -64,8 +71,11 @@ class RunFolder:
         threads: int = 1,
         processes: int = 1,
         files: Sequence[Path] = (),
+        folders: Sequence[Path] = (),
     ) -> RunFolder:
         """Begin a run: `config` fully resolved, `files` the user's own, kept as content hashes.
+
+        `folders`: where relative paths of the config were looked for, in order.
 
         Raises ConfigError where the folder holds a run (naming what differs) or other files.
         """
@@ -90,6 +100,7 @@ class RunFolder:
             "threads": threads,
             "processes": processes,
             "files": {str(file): _file_hash(file) for file in files},
+            "folders": [str(folder.absolute()) for folder in folders],
             "config": dict(config),
         }
         folder.mkdir(parents=True, exist_ok=True)
@@ -143,6 +154,17 @@ class RunFolder:
         self, step: int, seconds: Mapping[str, JSON], *, stage: str = "reinforce"
     ) -> None:
         append_line(self.path / "timings.jsonl", {"step": step, "stage": stage, **seconds})
+
+    def add_stage(
+        self,
+        stage: str,
+        metrics: Sequence[Mapping[str, JSON]],
+        seconds: Sequence[Mapping[str, JSON]] = (),
+    ) -> None:
+        """Metrics and timings of all steps of a stage, from step 0, flushed together."""
+        for name, rows in (("metrics.jsonl", metrics), ("timings.jsonl", seconds)):
+            lines = [{"step": step, "stage": stage, **row} for step, row in enumerate(rows)]
+            append_lines(self.path / name, lines)
 
     def add_event(self, name: str, *, step: int | None = None, **details: JSON) -> None:
         append_line(self.path / "events.jsonl", {"step": step, "event": name, **details})
@@ -258,7 +280,8 @@ class RunFolder:
     def rewind(self, step: int) -> None:
         """Drop every reinforcement step after `step`, and what a crash left half-written.
 
-        Lines of other stages (a cold start) and lines without a step stay.
+        Lines of other stages (a cold start) stay, unless `step` is -1: then the run begins anew.
+        Lines without stage and step stay.
         """
         for name in _LINES:
             keep_lines(self.path / name, lambda row: _at_most(row, step))
@@ -309,7 +332,9 @@ def content_hash(value: JSON) -> str:
 
 def _at_most(row: Mapping[str, JSON], limit: int) -> bool:
     step = row.get("step")
-    return row.get("stage", "reinforce") != "reinforce" or step is None or step <= limit
+    if row.get("stage", "reinforce") != "reinforce":
+        return limit >= 0
+    return step is None or step <= limit
 
 
 def _numbered(folder: Path) -> Iterator[tuple[int, Path]]:

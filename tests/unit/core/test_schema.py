@@ -45,7 +45,7 @@ class FakeParts:
 @pytest.fixture
 def schema(monkeypatch: pytest.MonkeyPatch) -> dict:
     names = {"engine": {"fast": "x.fast", "slow": "x.slow"}, "tool": {}}
-    monkeypatch.setattr(schema_module, "built_ins", lambda family: names[family])
+    monkeypatch.setattr(schema_module, "built_ins", lambda family: names.get(family, {}))
     monkeypatch.setattr(schema_module, "Parts", FakeParts)
     return json_schema(Outer)
 

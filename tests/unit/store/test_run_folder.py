@@ -193,6 +193,15 @@ def test_rewind_drops_everything_after_the_step(run):
     assert run.steps() == [0, 1, 2]
 
 
+def test_rewind_to_before_the_first_step_drops_the_cold_start_too(run):
+    run.add_stage("imitate", [{"loss": 2.0}, {"loss": 1.0}], [{"update": 0.1}, {"update": 0.1}])
+    assert [(row["step"], row["loss"]) for row in run.metrics()] == [(0, 2.0), (1, 1.0)]
+    assert len(run.timings()) == 2
+    fill(run, [0])
+    run.rewind(-1)
+    assert run.metrics() == run.timings() == []
+
+
 def test_two_runs_write_equal_shards(tmp_path):
     first, second = (RunFolder.create(tmp_path / name, {}) for name in "ab")
     for run in (first, second):

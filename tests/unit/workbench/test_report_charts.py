@@ -78,6 +78,12 @@ def test_names_at_the_edge_keep_their_distance_and_stay_inside():
     assert min(b - a for a, b in zip(sorted(tops), sorted(tops)[1:], strict=False)) >= 9 - 1e-6
 
 
+def test_a_series_of_zeros_has_a_plot():
+    figure = curves("t", "n", [0, 1], [Series(name="a", values=[0.0, 0.0])], low=0)
+    (path,) = re.findall(r'class="curve s0" d="([^"]*)"', figure)
+    assert path == "M0.00 100.00L100.00 100.00"
+
+
 def test_series_without_values_are_left_out():
     empty = Series(name="nothing", values=[None, None])
     assert "Not recorded" in curves("t", "n", [0, 1], [empty])

@@ -49,6 +49,7 @@ from outfox.learning.trainers.optimizer import (
     optimizer_tensors,
     restore_optimizer,
 )
+from outfox.policies.loading import without_bars
 from outfox.policies.logprobs import token_logprobs
 
 STATE = "trainer.json"
@@ -289,7 +290,8 @@ class LocalTrainer:
     def save(self, folder: Path) -> None:
         """Model in Hugging Face layout, optimiser and counters. Nothing is pickled."""
         folder.mkdir(parents=True, exist_ok=True)
-        self._model.save_pretrained(folder)
+        with without_bars():
+            self._model.save_pretrained(folder)
         save_file(optimizer_tensors(self._optimizer, self._model), folder / OPTIMIZER)
         if self._reference is not None:
             save_model(self._reference, str(folder / REFERENCE))

@@ -83,6 +83,8 @@ def _range(known: Sequence[float], low: float | None, high: float | None) -> tup
     top = max(known) if high is None else max(high, *known)
     air = 0.04 * (top - bottom) or 0.5
     pinned = (low, high, 0.0)
+    if top == bottom:
+        top += air
     return bottom - air * (bottom not in pinned), top + air * (top not in pinned)
 
 

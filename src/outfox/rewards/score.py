@@ -1,0 +1,61 @@
+"""A rubric with the user's own signals, and scores of episodes without a run.
+
+score(trajectory, "default")[0].total
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from inspect import isfunction
+from pathlib import Path
+from typing import Any
+
+from outfox.core.errors import ConfigError
+from outfox.core.parts import Parts
+from outfox.core.protocols import Signal
+from outfox.core.results import Score
+from outfox.core.types import JSON, Group, Trajectory
+from outfox.rewards.rubric import RubricTree
+from outfox.rewards.solvability import SolvabilityLabels, WorldSolvability
+from outfox.rewards.tree import Tree, load_tree
+
+Source = str | Path | Mapping[str, JSON] | Tree
+"""A preset's name, a path, plain data, or a tree."""
+
+_WORLDS_OWN = WorldSolvability()
+
+
+def make_rubric(source: Source, parts: Parts, solvability: SolvabilityLabels) -> RubricTree:
+    """The rubric; its `path.py:name` and `module:name` signals are loaded. Raises ConfigError."""
+    tree = source if isinstance(source, Tree) else load_tree(source)
+    own = {name: _own(name, parts) for name in tree.signals if ":" in name}
+    return RubricTree(tree, solvability=solvability, signals=own)
+
+
+def _own(name: str, parts: Parts) -> Signal:
+    found: Any = parts.load("signal", name, where="rubric")
+    if isfunction(found):
+        raise ConfigError(
+            f"rubric: a signal says its range and family; '{name}' is a plain function: write "
+            "@outfox.signal(range=(0, 1), family=...) above it"
+        )
+    return found
+
+
+def score(
+    played: Trajectory | Group,
+    rubric: Source = "default",
+    *,
+    solvability: SolvabilityLabels = _WORLDS_OWN,
+    step: int = 0,
+    allow_user_code: bool = True,
+) -> tuple[Score, ...]:
+    """One score per sibling, in order; a trajectory by itself is a group of one.
+
+    `solvability`: closed-book labels, by default the tasks' own; `step` places scheduled weights
+    on their ramps. Raises ConfigError for a rubric that is none.
+    """
+    if isinstance(played, Trajectory):
+        played = Group(group_id=played.group_id, trajectories=(played,))
+    parts = Parts(allow_user_code=allow_user_code)
+    return make_rubric(rubric, parts, solvability).score(played, step=step)
