@@ -21,6 +21,7 @@ from outfox.core.recipe import Recipe
 from outfox.evaluation.behaviour import SHOWN
 from outfox.evaluation.metrics import Measures
 from outfox.evaluation.summary import NOT_YET
+from outfox.learning.algorithms import algorithm
 from outfox.rewards.score import make_rubric
 from outfox.rewards.signals import SIGNALS
 from outfox.rewards.solvability import WorldSolvability
@@ -105,6 +106,9 @@ def check_verb(verb: str, arguments: list[str]) -> None:
     make_rubric(made.rubric, parts, WorldSolvability())
     for family in ("world", "codec", "engine", "trainer"):
         parts.resolve(family, getattr(made, family))
+    chosen = algorithm(made.algorithm, parts)
+    parts.resolve("credit", chosen.credit)
+    parts.resolve("loss", chosen.loss)
     for tool in made.tools:
         parts.load("tool", tool.type)
 
