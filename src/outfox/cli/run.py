@@ -6,7 +6,7 @@ cold start ─▶ gates ─▶ evaluate (before) ─▶ reinforce, step by step 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from time import perf_counter
 
 from outfox.build import Lesson, System, reinforcement
@@ -18,7 +18,7 @@ from outfox.core.types import JSON
 from outfox.evaluation.behaviour import behaviour
 from outfox.evaluation.evaluate import Evaluation, evaluate
 from outfox.evaluation.gates import decision_gate, recall
-from outfox.evaluation.intervals import NOT_MEASURED
+from outfox.evaluation.intervals import NOT_MEASURED, Estimate
 from outfox.evaluation.metrics import Measures, measure
 from outfox.evaluation.summary import line, summary
 from outfox.learning.checkpoint import load_checkpoint, save_checkpoint
@@ -117,13 +117,16 @@ async def _evaluated(
     if name == "before" and not system.recipe.eval.before:
         return None
     if system.from_lead(name in folder.evaluations()):
-        return measure(folder.evaluation(name).groups)
+        return measure(folder.evaluation(name).groups, closed_book_recall=_recalled(name, folder))
     made = await _evaluate(name, system, display, step)
     if not system.leads:
         return made.measures
+    last = BEFORE if name == "before" else step - 1
+    recalled: dict[str, JSON] = asdict(made.measures.closed_book_recall)
+    folder.add_event("evaluation", step=last, of=name, closed_book_recall=recalled)
     folder.add_evaluation(
         name,
-        BEFORE if name == "before" else step - 1,
+        last,
         made.groups,
         credits=made.credits,
         decode=system.codec.decode,
@@ -131,8 +134,14 @@ async def _evaluated(
     if name == "before":
         gate = decision_gate(made.groups)
         display.say(str(gate))
-        folder.add_event("gates", decision=gate.estimate.value)
+        folder.add_event("gates", step=last, decision=gate.estimate.value)
     return made.measures
+
+
+def _recalled(name: str, folder: RunFolder) -> Estimate:
+    """It is measured beside the episodes, so an event keeps it."""
+    found = [row for row in folder.events() if row["event"] == "evaluation" and row["of"] == name]
+    return Estimate(**found[-1]["closed_book_recall"])
 
 
 async def _evaluate(name: str, system: System, display: Display, step: int) -> Evaluation:
