@@ -93,7 +93,7 @@ def _others(file: RecipeFile, system: System, folder: RunFolder) -> Generator[Gl
                 ranks.close()
         except RuntimeError as error:  # The connection to another process broke.
             wait([worker.process.sentinel for worker in workers], timeout=_NOTICED)
-            _check(workers, folder, error)
+            check_workers(workers, folder, error)
             raise
         finally:
             for worker in workers:
@@ -125,11 +125,12 @@ def _await(workers: Sequence[Worker], folder: RunFolder) -> None:
             worker.there.recv()
         except EOFError:
             worker.process.join(_NOTICED)
-            _check(workers, folder, None)
+            check_workers(workers, folder, None)
             raise
 
 
-def _check(workers: Sequence[Worker], folder: RunFolder, cause: Exception | None) -> None:
+def check_workers(workers: Sequence[Worker], folder: RunFolder, cause: Exception | None) -> None:
+    """Raises OutfoxError for the first worker that has ended."""
     for index, worker in enumerate(workers, start=1):
         code = worker.process.exitcode
         if code is not None:
