@@ -41,13 +41,11 @@ def bits(run: RunFolder) -> dict[str, bytes]:
     }
 
 
-def command(*arguments: str) -> int:
+def command(*words: str) -> int:
     """Exit code of the command line."""
-    try:
-        cli.main(arguments)
-    except SystemExit as ended:
-        return int(ended.code or 0)
-    return 0
+    with pytest.raises(SystemExit) as ended:
+        cli.main(words)
+    return int(ended.value.code or 0)
 
 
 # -- the folder -----------------------------------------------------------------------------------
