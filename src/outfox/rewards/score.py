@@ -5,6 +5,7 @@ score(trajectory, "default")[0].total
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from inspect import isfunction
 from pathlib import Path
@@ -23,6 +24,8 @@ Source = str | Path | Mapping[str, JSON] | Tree
 """A preset's name, a path, plain data, or a tree."""
 
 _WORLDS_OWN = WorldSolvability()
+RAMPS_DONE = sys.maxsize
+"""A step at which every scheduled weight is full."""
 
 
 def make_rubric(source: Source, parts: Parts, solvability: SolvabilityLabels) -> RubricTree:
@@ -47,13 +50,13 @@ def score(
     rubric: Source = "default",
     *,
     solvability: SolvabilityLabels = _WORLDS_OWN,
-    step: int = 0,
+    step: int = RAMPS_DONE,
     allow_user_code: bool = True,
 ) -> tuple[Score, ...]:
     """One score per sibling, in order; a trajectory by itself is a group of one.
 
     `solvability`: closed-book labels, by default the tasks' own; `step` places scheduled weights
-    on their ramps. Raises ConfigError for a rubric that is none.
+    on their ramps, by default at their ends. Raises ConfigError for a rubric that is none.
     """
     if isinstance(played, Trajectory):
         played = Group(group_id=played.group_id, trajectories=(played,))
