@@ -14,9 +14,13 @@ Go = Callable[..., RunFolder]
 
 
 @pytest.fixture(scope="session")
-def go(tmp_path_factory: pytest.TempPathFactory) -> Go:
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture(scope="session")
+def go(cache: Path) -> Go:
     """`go(folder, "key=value", ...)` trains the small recipe, its cold start made once."""
-    cache = tmp_path_factory.mktemp("cache")
 
     def small(folder: Path, *overrides: str) -> RunFolder:
         return train(RECIPE, [f"run.dir={folder}", f"cache.dir={cache}", *overrides])
@@ -31,6 +35,7 @@ def whole(go: Go, tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
 
 
 @pytest.fixture(scope="session")
-def trained(whole: RunFolder) -> str:
-    """Overrides that begin with the policy which that run ended with."""
-    return str(whole.checkpoint(3))
+def trained(whole: RunFolder, cache: Path) -> str:
+    """A model folder: the policy that the cold start made, which writes whole episodes."""
+    (key,) = [row["key"] for row in whole.events() if row["event"] == "cold_start"]
+    return str(cache / "cold-start" / key)
