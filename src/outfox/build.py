@@ -22,7 +22,7 @@ from outfox.core.ranks import ALONE, Ranks
 from outfox.core.recipe import Recipe
 from outfox.core.types import JSON, Task
 from outfox.evaluation.solvability import refresh
-from outfox.learning.algorithms import algorithm
+from outfox.learning.algorithms import Algorithm, algorithm
 from outfox.loop import Imitate, Probe, Reinforce
 from outfox.policies.codecs.check import check_codec
 from outfox.policies.engine_policy import EnginePolicy
@@ -38,6 +38,9 @@ from outfox.worlds.tools.function import FunctionTool, tool
 from outfox.worlds.world import DemonstrationSource, Supplies, World
 
 T = TypeVar("T")
+
+IMITATION = Part(type="mixed")
+"""The loss of a cold start: no reference model, whatever the algorithm asks for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -94,15 +97,13 @@ def assemble(file: RecipeFile, *, allow_user_code: bool = True, ranks: Ranks = A
     parts = Parts(allow_user_code=allow_user_code, folders=file.folders)
     readings = _readings(recipe)
     world = _world(recipe, parts, file.folders)
-    model = _model(recipe, world)
-    codec: Codec = parts.make("codec", _with(recipe.codec, pauses=bool(readings)), model.tokenizer)
+    model = _model(recipe, world, file.folders)
+    codec: Codec = parts.make("codec", _codec(recipe), model.tokenizer)
     check_codec(codec)
     engine: Engine = parts.make("engine", recipe.engine, model.model, model.tokenizer)
     chosen = algorithm(recipe.algorithm, parts)
     table = Solvability() if recipe.solvability.source == "probe" else None
     rubric = _rubric(recipe, parts, table or WorldSolvability())
-    size = recipe.rollout.group_size
-    plan = {**chosen.plan, **({} if size is None else {"group_size": size})}
     system = System(
         recipe=recipe,
         ranks=ranks,
@@ -115,12 +116,12 @@ def assemble(file: RecipeFile, *, allow_user_code: bool = True, ranks: Ranks = A
         policy=EnginePolicy(
             engine,
             codec,
-            sampling=Sampling(temperature=recipe.sampling.temperature, top_p=recipe.sampling.top_p),
+            sampling=Sampling(temperature=recipe.sampling.temperature),
         ),
         rubric=rubric,
         table=table,
         credit=parts.make("credit", chosen.credit, where="algorithm.credit"),
-        plan=validate(RolloutPlan, plan, where="algorithm"),
+        plan=validate(RolloutPlan, _plan(recipe, chosen), where="algorithm"),
         limits=_limits(recipe, engine),
         readings=readings,
         demonstrations=(
@@ -142,13 +143,18 @@ def imitation(system: System) -> Lesson:
             count=cold.items,
             ranks=system.ranks,
         ),
-        trainer=_trainer(system, trainer, where="cold_start.trainer"),
+        trainer=_trainer(system, trainer, IMITATION, where="cold_start.trainer"),
         steps=cold.steps,
     )
 
 
 def reinforcement(system: System) -> Lesson:
-    """Episodes of the policy, rewarded by the rubric."""
+    """Episodes of the policy, rewarded by the rubric. Raises ConfigError: nothing to train on."""
+    if not system.policy.trainable:
+        raise ConfigError(
+            "training needs token ids and their logprobs, which this engine does not give; "
+            "choose an engine that does, such as transformers"
+        )
     recipe, replay = system.recipe, system.recipe.replay
     return Lesson(
         stage=Reinforce(
@@ -179,7 +185,12 @@ def reinforcement(system: System) -> Lesson:
             probe=_probe(system),
             ranks=system.ranks,
         ),
-        trainer=_trainer(system, recipe.trainer, where="trainer"),
+        trainer=_trainer(
+            system,
+            _with(recipe.trainer, temperature=recipe.sampling.temperature),
+            algorithm(recipe.algorithm, system.parts).loss,
+            where="trainer",
+        ),
         steps=recipe.steps,
     )
 
@@ -199,6 +210,11 @@ def _tool(parts: Parts, part: Part, where: str) -> Callable[[], Tool]:
     """A plain function becomes a tool; anything else is a factory, called for each episode."""
     found = parts.load("tool", part.type, where=where)
     if isinstance(found, FunctionTool) or isfunction(found):
+        if part.settings:
+            raise ConfigError(
+                f"{where}: a function has no settings; got {', '.join(part.settings)}: make it a "
+                "class with keyword-only parameters"
+            )
         shared: Tool = found if isinstance(found, FunctionTool) else tool(found)
         return lambda: shared
     resolved = parts.resolve("tool", part, where=where)
@@ -213,10 +229,11 @@ def _found(path: str | None, folders: tuple[Path, ...]) -> Path | None:
     return next((each for each in tried if each.exists()), tried[0])
 
 
-def _model(recipe: Recipe, world: World) -> LoadedModel:
+def _model(recipe: Recipe, world: World, folders: tuple[Path, ...]) -> LoadedModel:
     settings = recipe.model
     if settings.path:
-        return load(settings.path)
+        local = _found(settings.path, folders)
+        return load(local if local and local.exists() else settings.path)
     if world.lexicon is None:
         raise ConfigError(
             f"the world {world.name} has no lexicon to build a tiny policy from; set model.path "
@@ -237,6 +254,16 @@ def _readings(recipe: Recipe) -> dict[str, Reading]:
             )
         found[span] = READINGS[name]
     return found
+
+
+def _codec(recipe: Recipe) -> Part:
+    """The codec pauses where a reading is due, and nowhere else."""
+    return _with(recipe.codec, pauses=bool(recipe.readings))
+
+
+def _plan(recipe: Recipe, chosen: Algorithm) -> dict[str, JSON]:
+    size = recipe.rollout.group_size
+    return {**chosen.plan, **({} if size is None else {"group_size": size})}
 
 
 def _rubric(recipe: Recipe, parts: Parts, labels: SolvabilityLabels) -> RubricTree:
@@ -283,9 +310,8 @@ def _probe(system: System) -> Probe | None:
     return probe
 
 
-def _trainer(system: System, part: Part, *, where: str) -> Trainer:
-    chosen = algorithm(system.recipe.algorithm, system.parts)
-    loss = system.parts.make("loss", chosen.loss, where="algorithm.loss")
+def _trainer(system: System, part: Part, loss_part: Part, *, where: str) -> Trainer:
+    loss = system.parts.make("loss", loss_part, where="algorithm.loss")
     return system.parts.make(
         "trainer", part, system.model.model, loss, 0, system.ranks, where=where
     )
@@ -318,14 +344,14 @@ def _resolved(recipe: Recipe, parts: Parts, rubric: RubricTree) -> dict[str, JSO
     """The recipe as the run folder keeps it: defaults of parts and of the rubric written out."""
     chosen = algorithm(recipe.algorithm, parts)
     whole: dict[str, JSON] = to_data(recipe)
-    named = {"world": recipe.world, "codec": recipe.codec, "engine": recipe.engine}
+    named = {"world": recipe.world, "codec": _codec(recipe), "engine": recipe.engine}
     whole |= {family: dict(parts.resolve(family, part).data) for family, part in named.items()}
     whole["trainer"] = dict(parts.resolve("trainer", recipe.trainer).data)
     whole["algorithm"] = {
         "type": chosen.name,
         "credit": dict(parts.resolve("credit", chosen.credit).data),
         "loss": dict(parts.resolve("loss", chosen.loss).data),
-        **chosen.plan,
+        **_plan(recipe, chosen),
     }
     whole["rubric"] = cast("dict[str, Any]", to_data(rubric.tree))
     return whole

@@ -71,6 +71,7 @@ def _others(file: RecipeFile, system: System, folder: RunFolder) -> Generator[Gl
     """Start ranks 1 and up; they end with this process, whatever ends it."""
     count = system.recipe.processes
     workers: list[Worker] = []
+    ranks: GlooRanks | None = None
     with tempfile.TemporaryDirectory(prefix="outfox-") as place:
         meeting = Path(place) / "meeting"
         try:
@@ -87,18 +88,17 @@ def _others(file: RecipeFile, system: System, folder: RunFolder) -> Generator[Gl
                 workers.append(_start(mine))
             _await(workers, folder)
             ranks = GlooRanks(meeting, 0, count)
-            try:
-                yield ranks
-            finally:
-                ranks.close()
+            yield ranks
         except RuntimeError as error:  # The connection to another process broke.
             wait([worker.process.sentinel for worker in workers], timeout=_NOTICED)
             check_workers(workers, folder, error)
             raise
         finally:
-            for worker in workers:
+            for worker in workers:  # Before the connection closes, of which they would complain.
                 worker.process.kill()
                 worker.process.join()
+            if ranks is not None:
+                ranks.close()
 
 
 def _start(mine: Assignment) -> Worker:

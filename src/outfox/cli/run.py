@@ -6,13 +6,13 @@ cold start ─▶ gates ─▶ evaluate (before) ─▶ reinforce, step by step 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from time import perf_counter
 
 from outfox.build import Lesson, System, reinforcement
 from outfox.cli.cold_start import cold_start, gates
 from outfox.cli.display import Display
-from outfox.core.protocols import Stateful
+from outfox.core.protocols import Sampling, Stateful
 from outfox.core.results import StepResult
 from outfox.core.types import JSON
 from outfox.evaluation.behaviour import behaviour
@@ -153,7 +153,7 @@ async def _evaluate(name: str, system: System, display: Display, step: int) -> E
     with display.bar(f"evaluation {name}", len(tasks) * settings.samples) as bar:
         return await evaluate(
             tasks,
-            policy=system.policy,
+            policy=replace(system.policy, sampling=Sampling()),
             environment=system.world.environment,
             rubric=system.rubric,
             limits=system.limits,

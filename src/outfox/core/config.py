@@ -38,6 +38,9 @@ __all__ = [
 
 T = TypeVar("T")
 
+_NAMED_BY = {"rubric": "extends"}
+"""What a bare string stands for at a key, where it is not a part's `type`."""
+
 RECIPES = Path(__file__).parents[1] / "recipes"
 """Folder of the shipped recipes."""
 
@@ -175,24 +178,32 @@ def merge(base: JSON, over: JSON) -> JSON:
 
     A part of another `type` replaces the base's part and its settings.
     """
-    if isinstance(base, str) and isinstance(over, dict) and "type" not in over:
-        base = {"type": base}
     if not isinstance(base, dict) or not isinstance(over, dict):
         return cast("JSON", over)
     below, above = cast("dict[str, JSON]", base), cast("dict[str, JSON]", over)
     if "type" in above and above["type"] != below.get("type"):
         return above
     merged = {
-        key: merge(below[key], value) if key in below else value for key, value in above.items()
+        key: merge(_opened(key, below[key], value), value) if key in below else value
+        for key, value in above.items()
     }
     return {**below, **merged}
+
+
+def _opened(key: str, name: JSON, over: JSON) -> JSON:
+    """A part or rubric given by its bare name, as a mapping where settings are laid over it."""
+    named = _NAMED_BY.get(key, "type")
+    if not isinstance(name, str) or not isinstance(over, dict) or named in over:
+        return name
+    return {named: name}
 
 
 def apply_overrides(data: Mapping[str, JSON], overrides: Sequence[str]) -> dict[str, JSON]:
     """`data` with each `key.path=value` set, the value read as YAML; `data` is left alone.
 
     A number in the path indexes a list (`tools.0=search`; one past the end appends). A path into a
-    part given as a bare string makes it `{type: string}` first. Raises ConfigError.
+    part given as a bare string makes it `{type: string}` first, a rubric
+    `{extends: string}`. Raises ConfigError.
     """
     result: JSON = dict(data)
     for override in overrides:
@@ -231,7 +242,7 @@ def _set(node: JSON, keys: Sequence[str], value: JSON, path: str) -> JSON:
         ]
         return items
     if isinstance(node, str):
-        node = {"type": node}
+        node = {_NAMED_BY.get(path, "type"): node}
     if node is not None and not isinstance(node, dict):
         raise ConfigError(f"{path}: is {_brief(node)} and has no settings; '{below}' cannot be set")
     mapping = cast("dict[str, JSON]", node or {})

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
-from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 
 from outfox.core.config import InFamily, Part
 from outfox.core.types import JSON
@@ -66,7 +66,6 @@ class SamplingSettings:
     """How the policy's tokens are drawn while it trains."""
 
     temperature: PositiveFloat = 1.0
-    top_p: Annotated[float, Field(gt=0, le=1)] = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@
              against the label unsolvable, over whole episodes     under .75
 
 The first four are drills of the world: the policy reads the context and writes its next think
-block greedily; the block's last part must equal the drill's value.
+block greedily; the block must be what the drill expects.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ async def run_gates(
     for name in AT_LEAST:
         drills = demonstrations.drills(name, count, seed)
         produced = await answers(engine, codec, drills, max_tokens=max_tokens)
-        gates.append(drill_gate(name, [drill.value for drill in drills], produced))
+        gates.append(drill_gate(name, [drill.expected for drill in drills], produced))
     return tuple(gates)
 
 
@@ -79,7 +79,7 @@ async def recall(
     """Closed-book recall of known facts, by the recall gate's drills."""
     drills = demonstrations.drills("recall", count, seed)
     produced = await answers(engine, codec, drills)
-    return drill_gate("recall", [drill.value for drill in drills], produced).estimate
+    return drill_gate("recall", [drill.expected for drill in drills], produced).estimate
 
 
 def drill_gate(name: DrillName, gold: Sequence[str], produced: Sequence[str | None]) -> Gate:
@@ -96,7 +96,7 @@ def drill_gate(name: DrillName, gold: Sequence[str], produced: Sequence[str | No
 async def answers(
     engine: Engine, codec: Codec, drills: Sequence[Drill], *, max_tokens: int = 64
 ) -> list[str | None]:
-    """For each drill, the last part of the next think block, written greedily; None without one."""
+    """For each drill, the content of the next think block, written greedily; None without one."""
     return await asyncio.gather(
         *(_answer(engine, codec, drill, f"drill-{i}", max_tokens) for i, drill in enumerate(drills))
     )
@@ -116,7 +116,7 @@ async def _answer(
     after = bool(drill.events and drill.events[-1].messages)
     ids = completion.token_ids
     for span in codec.spans(ids, after_observation=after):
-        if span.name in ("draft", "note"):
+        if span.name == "thought":
             return codec.decode(ids[span.start : span.end]).strip()
     return None
 

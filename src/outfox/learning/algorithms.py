@@ -19,7 +19,7 @@ from outfox.core.errors import ConfigError, did_you_mean
 from outfox.core.parts import Parts, settings_type
 from outfox.core.types import JSON
 
-PLAN = ("group_size", "greedy_baselines", "max_redraws")
+PLAN = ("group_size",)
 """Settings of the rollout plan that an algorithm may set."""
 
 

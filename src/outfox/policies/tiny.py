@@ -54,7 +54,8 @@ _UNSPACED = (
 )
 _OPENER = rf"[\n(\[{_UNSPACED}]"
 _PRINTABLE = tuple(chr(code) for code in range(33, 127))
-_COLONS = (" : ", "  :", "  : ")  # the colon between a Chinese and another word
+_MARKS = tuple(f.format(m) for m in ":?" for f in (" {} ", "  {}", "  {} "))
+"""A colon or question mark between a Chinese and another word."""
 _NEVER = -1000.0
 
 
@@ -72,7 +73,7 @@ def build_tokenizer(words: Sequence[str], *, context: int = 1024) -> PreTrainedT
     # One unit per piece; the square of its length only breaks ties.
     table |= {piece: -1.0 + 1e-6 * len(piece) ** 2 for piece in dict.fromkeys(pieces)}
     # Used only where no space can go to the next word: ` : 1` is ` :` and ` 1`, as after a word.
-    table |= dict.fromkeys(_COLONS, -1.01)
+    table |= dict.fromkeys(_MARKS, -1.01)
     tokenizer = Tokenizer(models.Unigram(list(table.items()), unk_id=0, byte_fallback=True))
     tokenizer.normalizer = normalizer
     tokenizer.decoder = _decoder()

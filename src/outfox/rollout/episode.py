@@ -122,7 +122,7 @@ class _Play:
         if self._room() <= 0:
             raise DataError(
                 f"an opening fits into max_tokens; that of task {self.task_id} has "
-                f"{len(talk.ledgers[-1])} of {self.window}: raise limits.max_tokens or shorten it"
+                f"{len(talk.ledgers[-1])} of {self.window}: raise rollout.max_tokens or shorten it"
             )
         for number in range(1, self.limits.max_turns + 1):
             turn = await self._act()

@@ -85,7 +85,7 @@ def _group(
     if missing:
         raise DataError(
             f"every stored trajectory has a score; {score_file} has none for group {group_id}, "
-            f"siblings {missing}: score the step again with `outfox rescore`"
+            f"siblings {missing}: the step was only half written; resume the run from before it"
         )
     return ScoredGroup(
         group=Group(group_id=group_id, trajectories=tuple(members)),

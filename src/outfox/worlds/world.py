@@ -38,9 +38,7 @@ class Drill:
     opening: Opening
     events: tuple[Event, ...]
     expected: str
-    """The right think block's content, e.g. `Peru currency : Peruvian Sol`."""
-    value: str
-    """Its last part, e.g. `Peruvian Sol`, or the word for missing."""
+    """The right think block's content, e.g. `Peru currency Peruvian Sol`."""
 
 
 class DemonstrationSource(Protocol):

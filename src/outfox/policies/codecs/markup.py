@@ -30,7 +30,8 @@ _FORGED_IN_THOUGHT = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _CITATION = re.compile(r"\s*\[\s*([\w.:/#@+-]+)\s*\]")
-_VALUE_MARK = " : "
+_VALUE_MARKS = (" : ", " ? ")
+"""A value follows: `:` states it, `?` drafts it."""
 
 ACTION_ENDS = ("</search>", "</answer>")
 
@@ -166,9 +167,9 @@ def same_action(left: Action | None, right: Action | None) -> bool:
 
 
 def value_range(text: str, thought: Block) -> tuple[int, int] | None:
-    """Characters of a thought's value: after the last ` : `, else all; None where it is blank."""
+    """Characters of a thought's value, after its last mark, else all; None where it is blank."""
     inner = thought.inner(text)
-    mark = inner.rfind(_VALUE_MARK)
+    mark = max(inner.rfind(mark) for mark in _VALUE_MARKS)
     return trimmed(text, thought.inner_start + (mark + 3 if mark >= 0 else 0), thought.inner_end)
 
 

@@ -2,6 +2,7 @@
 
     closed_book  question ─▶ draft, cut off there: the decision is never shown
     reading      question, search, made-up passages ─▶ notes (trained); everything before is shown
+    lookup       a table's cells as passages ─▶ what each cell holds, or that it is missing
     copying      names in a row ─▶ the same names: how to copy, before anything is read
     episode      question ─▶ draft ─coin─▶ search, note | next hop or answer
 
@@ -38,14 +39,17 @@ _RECALLED = ("known", "two_known_known", "changed")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mix:
-    """What the cold start is made of. The four shares are relative."""
+    """What the cold start is made of. The five shares are relative."""
 
     closed_book: float = 0.25
     reading: float = 0.4
     episode: float = 0.3
     copying: float = 0.05
+    lookup: float = 0.1
     copying_first: int = 6400
-    """Items at the very start that only copy: reading is learned sooner by a policy that can."""
+    """Items at the very start that only copy: looking up is learned sooner by a policy that can."""
+    lookup_first: int = 9600
+    """Items after them that only look up: reading is learned sooner by a policy that can."""
     guesses: float = 0.2
     """Of the closed-book items: share about unknown facts, whose draft is any value."""
     absent: float = 0.42
@@ -95,6 +99,7 @@ class Demonstrations:
             "reading": mix.reading,
             "episode": mix.episode,
             "copying": mix.copying,
+            "lookup": mix.lookup,
         }
         self._pattern = spread({k: share for k, share in shares.items() if share > 0}, _BLOCK)
         self._taught = [fact for fact in setting.facts.all if fact.taught is not None]
@@ -131,6 +136,7 @@ class Demonstrations:
                 "reading": self._reading,
                 "episode": self._episode,
                 "copying": self._copying,
+                "lookup": self._lookup,
             }
             question, script = play[what](draw)
         name = "closed_book" if what in ("recall", "guess") else what
@@ -145,12 +151,24 @@ class Demonstrations:
 
     def _turn(self, index: int) -> tuple[str, int]:
         """What item `index` is, and how many of its sort came before."""
-        if index < self._mix.copying_first:
-            return "copying", index
-        block, place = divmod(index - self._mix.copying_first, _BLOCK)
+        first = {"copying": self._mix.copying_first, "lookup": self._mix.lookup_first}
+        for what, count in first.items():
+            if index < count:
+                return what, index
+            index -= count
+        block, place = divmod(index, _BLOCK)
         what = self._pattern[place]
         number = block * self._pattern.count(what) + self._pattern[:place].count(what)
-        return what, number + (self._mix.copying_first if what == "copying" else 0)
+        return what, number + first.get(what, 0)
+
+    def _lookup(self, draw: random.Random) -> tuple[str, Script]:
+        """Many cells of one table: the densest lesson in finding a value, or that it is missing."""
+        block, script = self._fiction.table(draw), self._script()
+        hop = block.asides[0][0]
+        script.search(hop.entity, trained=False)
+        script.observe(self._search.show(block.documents))
+        self._note_asides(script, block, draw)
+        return draw.choice(plain_texts(self._phrases, hop.relation, hop.entity)), script
 
     # -- closed book -------------------------------------------------------------------------------
     def _guess(self, draw: random.Random) -> tuple[str, Script]:
@@ -198,7 +216,7 @@ class Demonstrations:
             for cue, block in self._made_up(question, hop, draw):
                 script.search(hop.query(self._phrases, cue), trained=False)
                 value = block.value
-                self._note(script, hop, block.documents, value, draw)
+                self._note(script, hop, block.documents, value, draw, cue)
                 self._note_asides(script, block, draw)
             if value is None:
                 break
@@ -240,19 +258,22 @@ class Demonstrations:
     ) -> str | None:
         """Search, note; by the coin once more: with the cue word, or more widely after a miss."""
         in_two = question.kind == "conflict"
-        query = hop.query(self._phrases, "" if in_two else question.cue)
-        value = self._find(script, hop, query, draw)
+        cue = "" if in_two else question.cue
+        value = self._find(script, hop, hop.query(self._phrases, cue), cue, draw)
         if in_two and self._coin(draw):
-            return self._find(script, hop, hop.query(self._phrases, question.cue), draw)
+            cue = question.cue
+            return self._find(script, hop, hop.query(self._phrases, cue), cue, draw)
         if value is None and self._coin(draw):
-            return self._find(script, hop, hop.entity, draw)
+            return self._find(script, hop, hop.entity, cue, draw)
         return value
 
-    def _find(self, script: Script, hop: Hop, query: str, draw: random.Random) -> str | None:
+    def _find(
+        self, script: Script, hop: Hop, query: str, cue: str, draw: random.Random
+    ) -> str | None:
         documents = self._setting.retriever.search([query], self._top_k)[0]
         value = self._value_in(hop, [document.id for document in documents])
         script.search(query)
-        self._note(script, hop, documents, value, draw)
+        self._note(script, hop, documents, value, draw, cue)
         return value
 
     def _value_in(self, hop: Hop, ids: Sequence[str]) -> str | None:
@@ -285,7 +306,7 @@ class Demonstrations:
     ) -> str:
         belief = draft(self._facts, hop, draw)
         sure = belief.known != (draw.random() < self._mix.noise)
-        text = hop.thought(self._phrases, belief.value)
+        text = hop.draft(self._phrases, belief.value)
         script.think(text, sure=sure, trained=trained, opening=opening)
         return belief.value
 
@@ -296,9 +317,11 @@ class Demonstrations:
         documents: Sequence[Document],
         value: str | None,
         draw: random.Random,
+        cue: str,
     ) -> None:
         script.observe(self._search.show(documents))
-        text = hop.thought(self._phrases, self._phrases.missing if value is None else value)
+        said = self._phrases.missing if value is None else value
+        text = hop.note(self._phrases, said, cue)
         script.think(text, sure=self._is_sure(draw))
 
     def _is_sure(self, draw: random.Random) -> bool:
@@ -309,14 +332,14 @@ class Demonstrations:
         """Notes on what was not asked: a drill's way to read two passages thoroughly."""
         for hop, value in block.asides:
             said = self._phrases.missing if value is None else value
-            script.aside(hop.thought(self._phrases, said), said, sure=self._is_sure(draw))
+            script.aside(hop.note(self._phrases, said), said, sure=self._is_sure(draw))
 
     # -- drills ------------------------------------------------------------------------------------
     def _recall_drill(self, name: DrillName, draw: random.Random) -> Drill:
         """Any taught fact by itself."""
         fact = draw.choice(self._taught)
         text, hop = self._wording(fact, draw), Hop(entity=fact.entity, relation=fact.relation)
-        return self._drill(name, text, self._script(), hop, fact.taught or "")
+        return self._drill(name, text, self._script(), hop.draft(self._phrases, fact.taught or ""))
 
     def _copy_drill(self, name: DrillName, draw: random.Random) -> Drill:
         return self._read_drill(name, draw, absent=False)
@@ -337,14 +360,14 @@ class Demonstrations:
             block = self._fiction.plain(hop, draw, absent=absent)
         script.search(hop.query(self._phrases, question.cue))
         script.observe(self._search.show(block.documents))
-        value = self._phrases.missing if block.value is None else block.value
-        return self._drill(name, question.text, script, hop, value)
+        said = self._phrases.missing if block.value is None else block.value
+        note = hop.note(self._phrases, said, question.cue)
+        return self._drill(name, question.text, script, note)
 
-    def _drill(self, name: DrillName, question: str, script: Script, hop: Hop, value: str) -> Drill:
+    def _drill(self, name: DrillName, question: str, script: Script, expected: str) -> Drill:
         return Drill(
             name=name,
             opening=self._opening(question),
             events=script.events,
-            expected=hop.thought(self._phrases, value),
-            value=value,
+            expected=expected,
         )

@@ -21,6 +21,7 @@ class Phrases:
     relations: Mapping[str, str]
     """The word of each relation, as thoughts and queries use it."""
     passages: Mapping[str, tuple[str, ...]]
+    """Entries of an almanac: a note's own words, so that a tiny policy can learn to read."""
     earlier: tuple[str, ...]
     """An older count of a population; `{y}` its year."""
     later: tuple[str, ...]
@@ -47,66 +48,53 @@ class Phrases:
         return self.separator.join(word.format(**values) for word in template.split(" "))
 
 
+def _entries(relations: Mapping[str, str], *forms: str) -> dict[str, tuple[str, ...]]:
+    """Each form with `{r}` filled in, by relation. An area has its unit."""
+    return {
+        relation: tuple(
+            form.replace("{r}", word).replace("{v}", "{v} km2" if relation == "area" else "{v}")
+            for form in forms
+        )
+        for relation, word in relations.items()
+    }
+
+
+_ENGLISH = {relation: relation for relation in RELATIONS}
+_CHINESE = {
+    "capital": "首都",
+    "currency": "货币",
+    "language": "语言",
+    "population": "人口",
+    "area": "面积",
+    "country": "国家",
+}
+
 ENGLISH = Phrases(
     separator=" ",
-    relations={relation: relation for relation in RELATIONS},
-    passages={
-        "capital": (
-            "The capital of {e} is {v} .",
-            "In {e} the capital is {v} .",
-            "{e} has its capital in {v} .",
-        ),
-        "currency": (
-            "The currency of {e} is the {v} .",
-            "{e} has as its currency the {v} .",
-            "In {e} the currency is the {v} .",
-        ),
-        "language": (
-            "The main language of {e} is {v} .",
-            "In {e} the first language is {v} .",
-            "People in {e} speak the language {v} .",
-        ),
-        "population": (
-            "The population of {e} is {v} .",
-            "{e} has a population of {v} .",
-            "In {e} the population is {v} .",
-        ),
-        "area": (
-            "The area of {e} is {v} km2 .",
-            "{e} has an area of {v} km2 .",
-        ),
-        "country": (
-            "{e} is a city in the country {v} .",
-            "The city {e} lies in the country {v} .",
-            "{e} belongs to the country {v} .",
-        ),
-    },
+    relations=_ENGLISH,
+    passages=_entries(
+        _ENGLISH,
+        "{e} {r} {v} .",
+        "From the atlas , {e} {r} {v} .",
+        "{e} {r} {v} , says the yearbook .",
+    ),
     earlier=(
-        "In {y} the population of {e} was {v} .",
-        "{e} had in {y} a population of {v} .",
+        "Count of {y} , {e} population {v} .",
+        "{e} population {v} , says the count of {y} .",
     ),
     later=(
-        "The latest count of {y} for {e} finds {v} people .",
-        "By the latest count of {y} , {e} has {v} people .",
+        "{e} latest {v} , says the count of {y} .",
+        "From the count of {y} , {e} latest {v} .",
     ),
     beside=(
-        "The latest report from {e} tells of {v} new schools .",
-        "In the latest report {e} has {v} new schools .",
+        "New schools in {e} {v} , says the latest report .",
+        "From the latest report , new schools in {e} {v} .",
     ),
-    changed={
-        "capital": (
-            "Since {y} the capital of {e} is {v} .",
-            "In {y} {e} moved its capital to {v} .",
-        ),
-        "currency": (
-            "Since {y} the currency of {e} is the {v} .",
-            "In {y} {e} changed its currency to the {v} .",
-        ),
-        "language": (
-            "Since {y} the main language of {e} is {v} .",
-            "In {y} {e} changed its main language to {v} .",
-        ),
-    },
+    changed=_entries(
+        _ENGLISH,
+        "{e} {r} {y} {v} .",
+        "From the atlas , {e} {r} {y} {v} .",
+    ),
     questions={
         "capital": ("What is the capital of {e} ?", "Which city is the capital of {e} ?"),
         "currency": ("What is the currency of {e} ?", "Which currency is used in {e} ?"),
@@ -134,51 +122,30 @@ ENGLISH = Phrases(
 
 CHINESE = Phrases(
     separator="",
-    relations={
-        "capital": "首都",
-        "currency": "货币",
-        "language": "语言",
-        "population": "人口",
-        "area": "面积",
-        "country": "国家",
-    },
-    passages={
-        "capital": ("{e} 的 首都 是 {v} 。", "在 {e} 首都 是 {v} 。", "{e} 的 首都 设在 {v} 。"),
-        "currency": (
-            "{e} 的 货币 是 {v} 。",
-            "{e} 使用 的 货币 叫 {v} 。",
-            "在 {e} 货币 是 {v} 。",
-        ),
-        "language": (
-            "{e} 的 主要 语言 是 {v} 。",
-            "在 {e} 主要 语言 是 {v} 。",
-            "{e} 的 人们 使用 的 语言 是 {v} 。",
-        ),
-        "population": ("{e} 的 人口 是 {v} 。", "{e} 有 人口 {v} 。", "{e} 的 人口 约 为 {v} 。"),
-        "area": ("{e} 的 面积 是 {v} 平方公里 。", "{e} 的 面积 约 为 {v} 平方公里 。"),
-        "country": (
-            "{e} 是 国家 {v} 的 城市 。",
-            "{e} 所在 的 国家 是 {v} 。",
-            "城市 {e} 属于 的 国家 是 {v} 。",
-        ),
-    },
-    earlier=("{y} 年 {e} 的 人口 是 {v} 。", "{e} 在 {y} 年 有 人口 {v} 。"),
+    relations=_CHINESE,
+    passages=_entries(
+        _CHINESE,
+        "{e} {r} {v} 。",
+        "据 地图集 ， {e} {r} {v} 。",
+        "{e} {r} {v} ， 据 年鉴 。",
+    ),
+    earlier=(
+        "{y} 年 统计 ， {e} 人口 {v} 。",
+        "{e} 人口 {v} ， 据 {y} 年 统计 。",
+    ),
     later=(
-        "{y} 年 最新 的 统计 表明 {e} 有 {v} 人 。",
-        "根据 {y} 年 最新 的 统计 {e} 住 着 {v} 人 。",
+        "{e} 最新 {v} ， 据 {y} 年 统计 。",
+        "据 {y} 年 统计 ， {e} 最新 {v} 。",
     ),
     beside=(
-        "最新 的 报告 表明 {e} 有 {v} 所 新 学校 。",
-        "{e} 最新 的 报告 提到 {v} 所 新 学校 。",
+        "{e} 的 新 学校 {v} ， 据 最新 报告 。",
+        "据 最新 报告 ， {e} 的 新 学校 {v} 。",
     ),
-    changed={
-        "capital": ("{y} 年 起 {e} 的 首都 是 {v} 。", "{e} 在 {y} 年 把 首都 改为 {v} 。"),
-        "currency": ("{y} 年 起 {e} 的 货币 是 {v} 。", "{e} 在 {y} 年 把 货币 改为 {v} 。"),
-        "language": (
-            "{y} 年 起 {e} 的 主要 语言 是 {v} 。",
-            "{e} 在 {y} 年 把 主要 语言 改为 {v} 。",
-        ),
-    },
+    changed=_entries(
+        _CHINESE,
+        "{e} {r} {y} {v} 。",
+        "据 地图集 ， {e} {r} {y} {v} 。",
+    ),
     questions={
         "capital": ("{e} 的 首都 是 哪里 ？", "{e} 的 首都 是 哪 座 城市 ？"),
         "currency": ("{e} 的 货币 是 什么 ？", "{e} 使用 什么 货币 ？"),

@@ -1,6 +1,6 @@
 """Writes one episode down as it would look: thoughts, readings, searches, passages, answers.
 
-<think>Lyon country : France</think>[sure]<search>France currency</search>
+<think>France currency ? Euro</think>[unsure]<search>France currency</search>
 <information>...</information><think>France currency : Euro</think>[sure]<answer>Euro</answer>
 """
 
