@@ -130,10 +130,10 @@ def _await(workers: Sequence[Worker], folder: RunFolder) -> None:
 
 
 def check_workers(workers: Sequence[Worker], folder: RunFolder, cause: Exception | None) -> None:
-    """Raises OutfoxError for the first worker that has ended."""
+    """Raises OutfoxError for the first worker that has failed."""
     for index, worker in enumerate(workers, start=1):
         code = worker.process.exitcode
-        if code is not None:
+        if code:
             raise OutfoxError(
                 f"all processes of a run end together; process {index} ended too soon with exit "
                 f"code {code}{_meaning(code)}: go on with outfox train --resume {folder.path}, or "

@@ -16,7 +16,7 @@ def workers(*codes: int | None) -> list[Worker]:
 
 def test_the_process_that_ended_is_named_with_what_to_do(tmp_path):
     run = RunFolder.create(tmp_path / "run", {})
-    check_workers(workers(None, None), run, None)
+    check_workers(workers(None, 0), run, None)
     with pytest.raises(OutfoxError, match="process 2 ended too soon with exit code 1: go on with"):
         check_workers(workers(None, 1), run, None)
     cause = RuntimeError("Connection closed by peer")
