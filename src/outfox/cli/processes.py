@@ -90,7 +90,10 @@ def _others(file: RecipeFile, system: System, folder: RunFolder) -> Generator[Gl
             ranks = GlooRanks(meeting, 0, count)
             yield ranks
         except RuntimeError as error:  # The connection to another process broke.
-            wait([worker.process.sentinel for worker in workers], timeout=_NOTICED)
+            ending = wait([worker.process.sentinel for worker in workers], timeout=_NOTICED)
+            for worker in workers:
+                if worker.process.sentinel in ending:
+                    worker.process.join(_NOTICED)  # Its exit code comes a moment later.
             check_workers(workers, folder, error)
             raise
         finally:
