@@ -192,7 +192,7 @@ async def test_the_engines_context_length_is_a_limit_too():
 async def test_an_opening_that_does_not_fit_is_no_fault_of_the_policy():
     trajectory = await play(ReplayEngine([said(ANSWER)]), TAGS, Echo(tool("x")), max_tokens=5)
     assert trajectory.stop_reason == "error"
-    assert "raise limits.max_tokens" in trajectory.error
+    assert "raise rollout.max_tokens" in trajectory.error
     assert trajectory.turns == ()
 
 

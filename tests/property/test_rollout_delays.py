@@ -33,11 +33,11 @@ TASKS = [
 def talkative_model() -> torch.nn.Module:
     """A random model whose head knows only tags and words, so that it searches and answers."""
     model = build_model(TOKENIZER, hidden=32, heads=2, layers=2, intermediate=48)
-    torch.manual_seed(1)
+    torch.manual_seed(3)
     said = [TOKENIZER.convert_tokens_to_ids(tag) for tag in TAGS if "information" not in tag]
     said += TOKENIZER.encode("Lyon Euro : France", add_special_tokens=False)
     head = torch.zeros_like(model.get_output_embeddings().weight)
-    head[said] = torch.randn(len(said), 32) * 1.5
+    head[said] = torch.randn(len(said), 32)
     model.set_output_embeddings(torch.nn.Linear(32, len(TOKENIZER), bias=False))
     model.get_output_embeddings().weight = torch.nn.Parameter(head)
     return model
@@ -97,7 +97,7 @@ async def test_random_tool_delays_give_identical_trajectories(threads):
     model = talkative_model()
     undelayed = await roll(model, None)
     played = [trajectory for group in undelayed for trajectory in group.trajectories]
-    assert sum(len(trajectory.calls) for trajectory in played) >= 10  # tools were really called
+    assert sum(len(trajectory.calls) for trajectory in played) >= 20  # tools were really called
     assert len(Counter(trajectory.policy_text for trajectory in played)) >= 10
     assert any(turn.readings for trajectory in played for turn in trajectory.turns)
     for seed in range(2):

@@ -140,6 +140,19 @@ def test_overrides_set_keys_through_the_yaml_parser():
     assert data == {"steps": 1, "rollout": {"names": ["a", "b"]}, "engine": "transformers"}
 
 
+def test_an_override_into_a_named_rubric_extends_it():
+    into = {"rubric": {"extends": "default", "if_right": {"cap": 0.3}}}
+    assert apply_overrides({"rubric": "default"}, ["rubric.if_right.cap=0.3"]) == into
+    assert merge({"rubric": "default"}, {"rubric": {"if_right": {"cap": 0.3}}}) == into
+    other = {"rubric": {"extends": "finance", "must_ground": True}}
+    assert merge(into, {"rubric": "mine.yaml"}) == {"rubric": "mine.yaml"}
+    assert merge({"rubric": "default"}, other) == other
+    nested = {"x": {"rubric": "default"}}
+    assert apply_overrides(nested, ["x.rubric.cap=1"]) == {
+        "x": {"rubric": {"type": "default", "cap": 1}}
+    }
+
+
 @pytest.mark.parametrize(
     ("override", "message"),
     [

@@ -33,12 +33,13 @@ class FakeCodec:
     decode = staticmethod(WORDS.decode)
 
     def spans(self, token_ids, *, after_observation, continued=False):
-        found = re.search(r" : (.*)</think>", WORDS.decode(token_ids))
+        found = re.search(r"<think>(.*)</think>", WORDS.decode(token_ids))
         if not found:
             return ()
         start = len(WORDS.encode(WORDS.decode(token_ids)[: found.start(1)]))
         end = start + len(WORDS.encode(found[1]))
-        return (Span(name="note" if after_observation else "draft", start=start, end=end),)
+        value = Span(name="note" if after_observation else "draft", start=end - 1, end=end)
+        return (value, Span(name="thought", start=start, end=end))
 
 
 class FakeEngine:
@@ -63,9 +64,9 @@ class FakeEngine:
         )
 
 
-def drill(name, question, value, events=()):
+def drill(name, question, expected, events=()):
     opening = Opening(messages=(Message(role="user", content=question),))
-    return Drill(name=name, opening=opening, events=events, expected=f"x : {value}", value=value)
+    return Drill(name=name, opening=opening, events=events, expected=expected)
 
 
 class Source:
@@ -74,12 +75,17 @@ class Source:
 
     def drills(self, name, count, seed):
         found = {
-            "recall": [drill("recall", "Peru?", "Sol"), drill("recall", "Mali?", "Franc")],
+            "recall": [
+                drill("recall", "Peru?", "Peru currency ? Sol"),
+                drill("recall", "Mali?", "Mali currency ? Franc"),
+                drill("recall", "Togo?", "Togo currency ? Franc"),
+                drill("recall", "Iran?", "Iran currency ? Rial"),
+            ],
             "found": [
                 drill(
                     "found",
                     "Oz?",
-                    "Zed Coin",
+                    "Oz currency Zed Coin",
                     (
                         Event(text="<search>Oz</search>"),
                         Event(messages=(Message(role="tool", content="Oz Zed Coin"),)),
@@ -91,16 +97,18 @@ class Source:
 
 
 REPLIES = {
-    "Peru?": "<think>Peru currency : Sol</think>",
-    "Mali?": "<think>Mali Franc",
-    "Oz?<search>Oz</search><information>Oz Zed Coin": "<think>Oz currency : Zed Coin</think>",
+    "Peru?": "<think>Peru currency ? Sol</think>",
+    "Mali?": "<think>Mali currency ? Franc",
+    "Togo?": "<think>Mali currency ? Franc</think>",
+    "Iran?": "<think>Iran currency Rial</think>",
+    "Oz?<search>Oz</search><information>Oz Zed Coin": "<think>Oz currency Zed Coin</think>",
 }
 
 
-async def test_drills_are_rendered_generated_greedily_and_compared():
+async def test_drills_are_rendered_generated_greedily_and_their_whole_thought_compared():
     engine = FakeEngine(REPLIES)
     gates = {gate.name: gate for gate in await run_gates(engine, FakeCodec(), Source())}
-    assert gates["recall"].estimate.value == 0.5
+    assert gates["recall"].estimate.value == 0.25
     assert not gates["recall"].passed
     assert gates["found"].passed
     assert gates["found"].estimate.n == 1

@@ -70,9 +70,10 @@ def test_a_part_can_be_exchanged_or_set_by_name():
             r"'grpo' has no setting 'clip_hihg'. Did you mean 'clip_high'\?",
         ),
         (Part(type="rloo", settings={"scale": "none"}), "'rloo' has no setting 'scale'"),
+        (Part(type="grpo", settings={"max_redraws": 1}), "'grpo' has no setting 'max_redraws'"),
         (Part(type="grpo", settings={"credit": "grup-mean"}), "Did you mean 'group-mean'"),
     ],
-    ids=["name", "ppo", "setting", "other-credit", "part"],
+    ids=["name", "ppo", "setting", "other-credit", "plan", "part"],
 )
 def test_what_is_unknown_is_refused(part, message):
     with pytest.raises(ConfigError, match=message):

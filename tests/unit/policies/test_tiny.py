@@ -34,6 +34,7 @@ def pieces(text: str) -> list[str]:
         "of\n{}\n{}",
         "法国{}首都{}",
         "法国 : {}",
+        "法国 ? {}",
     ],
 )
 def test_a_name_is_the_same_token_everywhere(name: str, text: str):
@@ -50,6 +51,9 @@ def test_the_fewest_tokens_win_and_then_the_longest():
 
 def test_chinese_needs_no_spaces_and_latin_beside_it_none_either():
     assert pieces("法国首都 : 巴黎") == ["法国", "首都", "  : ", "巴黎"]
+    assert pieces("法国首都 ? 巴黎") == ["法国", "首都", "  ? ", "巴黎"]
+    assert pieces("法国首都 ? Paris") == ["法国", "首都", "  ?", " Paris"]
+    assert pieces("Paris currency ? Euro")[:3] == [" Paris", " currency", " ?"]
     assert pieces("法国首都Paris巴黎") == ["法国", "首都", " Paris", "巴黎"]
     assert pieces("capital of 法国") == [" capital", " of", " ", "法国"]
 
