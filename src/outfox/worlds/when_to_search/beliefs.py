@@ -27,16 +27,16 @@ class Hop:
 
     def topic(self, phrases: Phrases) -> str:
         """How a thought and a query begin."""
-        return phrases.separator.join((self.entity, phrases.relations[self.relation]))
+        return phrases.join(phrases.topic, r=phrases.relations[self.relation], e=self.entity)
 
     def draft(self, phrases: Phrases, value: str) -> str:
         """A guess; written unlike a note, so that notes are copied from passages only."""
         return f"{self.topic(phrases)} ? {value}"
 
     def note(self, phrases: Phrases, value: str, cue: str = "") -> str:
-        """What a passage says, in its own words; the latest count does not call itself a count."""
-        about = self.entity if cue == phrases.cue else self.topic(phrases)
-        return phrases.separator.join(word for word in (about, cue, value) if word)
+        """What a passage says, in its own words: with the year, where it was asked for."""
+        year = cue if cue != phrases.cue else ""
+        return phrases.separator.join(word for word in (self.topic(phrases), year, value) if word)
 
     def query(self, phrases: Phrases, cue: str = "") -> str:
         topic = self.topic(phrases)

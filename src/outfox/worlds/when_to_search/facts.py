@@ -27,7 +27,7 @@ YEAR = "2026"
 """When changed facts changed: later than what the cold start teaches."""
 HELD_OUT = 0.45
 """Share of each kind of fact that training never asks."""
-_KNOWN = {"capital": 0.6, "currency": 0.45, "language": 0.4, "population": 0.2, "area": 0.1}
+_KNOWN = {"capital": 0.6, "currency": 0.45, "language": 0.4, "population": 0.2}
 """Share of countries, by population, whose fact is known."""
 _KNOWN_CITIES = 0.3
 """Share of cities, by population, whose country is known; so is that of a known capital. No city's
@@ -38,7 +38,6 @@ _REMOVED = {
     "currency": 0.25,
     "language": 0.25,
     "population": 0.32,
-    "area": 0.25,
     "country": 0.12,
 }
 """Shares of known facts that change, and of unknown ones that no passage holds."""
@@ -119,7 +118,6 @@ def _country_facts(gazetteer: Gazetteer, language: str) -> list[Fact]:
             "currency": country.currency,
             "language": country.language,
             "population": join(quantity(country.population, language)),
-            "area": join(quantity(country.area, language)) if country.area > 0 else None,
         }
         for relation, value in values.items():
             if value is not None:

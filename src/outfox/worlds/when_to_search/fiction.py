@@ -15,10 +15,12 @@ from outfox.worlds.when_to_search.facts import YEAR, Facts
 from outfox.worlds.when_to_search.passages import BESIDE_COUNTS, EARLIER_YEARS, LATER_YEARS
 from outfox.worlds.when_to_search.phrases import PHRASES
 
+_MISRANKED = 0.03
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """Two passages in random order, and the value that they give."""
+    """Passages as a search ranks them, and the value that they give."""
 
     documents: tuple[Document, ...]
     value: str | None
@@ -53,8 +55,8 @@ class Fiction:
         """What the canonical query of an ordinary question could return."""
         value = None if absent else self._value(hop.relation, draw)
         first = self._beside(hop, draw) if value is None else self._told(hop, value, draw)
-        told = [first, self._beside(hop, draw)]
-        block = self._shuffled([each.document for each in told], value, draw)
+        told = sorted([first, self._beside(hop, draw)], key=lambda each: _rank(each.hop, hop))
+        block = self._block([each.document for each in told], value, draw)
         return replace(block, asides=self._asides(hop, told, draw))
 
     def counted(self, hop: Hop, draw: random.Random, *, latest: bool) -> Block:
@@ -66,10 +68,10 @@ class Fiction:
         old, new = self._value(hop.relation, draw), self._value(hop.relation, draw)
         earlier = self._fill(draw.choice(self._phrases.earlier), hop, old, draw)
         if not latest:
-            return self._shuffled([earlier, self._beside(hop, draw).document], old, draw)
+            return self._block([earlier, self._beside(hop, draw).document], old, draw)
         later = self._fill(draw.choice(self._phrases.later), hop, new, draw)
         report = self._fill(draw.choice(self._phrases.beside), hop, self._count(draw), draw)
-        return self._shuffled([later, earlier if draw.random() < 0.3 else report], new, draw)
+        return self._block([later, earlier if draw.random() < 0.3 else report], new, draw)
 
     def changed(self, hop: Hop, draw: random.Random, *, absent: bool) -> Block:
         """An old value and a dated new one; or the new one gone, something else in its place."""
@@ -79,7 +81,7 @@ class Fiction:
         template = draw.choice(self._phrases.changed[hop.relation])
         dated = self._fill(template, hop, new, draw, year=YEAR)
         second = self._told(hop, old, draw) if draw.random() < 0.8 else self._beside(hop, draw)
-        return self._shuffled([dated, second.document], new, draw)
+        return self._block([dated, second.document], new, draw)
 
     def table(self, draw: random.Random, *, side: int = 3, told: int = 4) -> Block:
         """Some cells of a small table of entities and relations as passages; all are asked for."""
@@ -141,6 +143,13 @@ class Fiction:
     def _count(self, draw: random.Random) -> str:
         return str(draw.choice(BESIDE_COUNTS))
 
-    def _shuffled(self, documents: list[Document], value: str | None, draw: random.Random) -> Block:
-        draw.shuffle(documents)
-        return Block(documents=tuple(documents), value=value)
+    def _block(self, ranked: list[Document], value: str | None, draw: random.Random) -> Block:
+        """The search ranks what fits best first; now and then it does not."""
+        if draw.random() < _MISRANKED:
+            ranked = ranked[::-1]
+        return Block(documents=tuple(ranked), value=value)
+
+
+def _rank(found: Hop, sought: Hop) -> int:
+    """Entities are rarer words than relations, so a passage on the entity comes first."""
+    return -2 * (found.entity == sought.entity) - (found.relation == sought.relation)

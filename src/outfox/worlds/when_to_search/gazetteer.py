@@ -20,7 +20,6 @@ class Country:
     currency: str | None
     language: str | None
     population: int
-    area: int
     """Square kilometres."""
 
 

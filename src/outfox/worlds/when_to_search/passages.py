@@ -83,5 +83,5 @@ def _number(drafts: list[tuple[Fact, str, Document]]) -> Corpus:
 
 def query(phrases: Phrases, fact: Fact, cue: str = "") -> str:
     """The canonical query: entity, relation and, where the question has one, its cue or year."""
-    words = (fact.entity, phrases.relations[fact.relation], cue)
-    return phrases.separator.join(word for word in words if word)
+    topic = phrases.join(phrases.topic, r=phrases.relations[fact.relation], e=fact.entity)
+    return phrases.separator.join((topic, cue)) if cue else topic

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-RELATIONS = ("capital", "currency", "language", "population", "area", "country")
-QUANTITIES = frozenset({"population", "area"})
+RELATIONS = ("capital", "currency", "language", "population", "country")
+QUANTITIES = frozenset({"population"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +20,9 @@ class Phrases:
     separator: str
     relations: Mapping[str, str]
     """The word of each relation, as thoughts and queries use it."""
+    topic: str
+    """How thoughts, queries and entries begin. The value follows the entity at once: what a tiny
+    policy learns first is to look for what stood behind the same name before."""
     passages: Mapping[str, tuple[str, ...]]
     """Entries of an almanac: a note's own words, so that a tiny policy can learn to read."""
     earlier: tuple[str, ...]
@@ -49,12 +52,9 @@ class Phrases:
 
 
 def _entries(relations: Mapping[str, str], *forms: str) -> dict[str, tuple[str, ...]]:
-    """Each form with `{r}` filled in, by relation. An area has its unit."""
+    """Each form with `{r}` filled in, by relation."""
     return {
-        relation: tuple(
-            form.replace("{r}", word).replace("{v}", "{v} km2" if relation == "area" else "{v}")
-            for form in forms
-        )
+        relation: tuple(form.replace("{r}", word) for form in forms)
         for relation, word in relations.items()
     }
 
@@ -65,35 +65,35 @@ _CHINESE = {
     "currency": "货币",
     "language": "语言",
     "population": "人口",
-    "area": "面积",
     "country": "国家",
 }
 
 ENGLISH = Phrases(
     separator=" ",
     relations=_ENGLISH,
+    topic="{r} of {e}",
     passages=_entries(
         _ENGLISH,
-        "{e} {r} {v} .",
-        "From the atlas , {e} {r} {v} .",
-        "{e} {r} {v} , says the yearbook .",
+        "{r} of {e} {v} .",
+        "From the atlas , {r} of {e} {v} .",
+        "{r} of {e} {v} , says the yearbook .",
     ),
     earlier=(
-        "Count of {y} , {e} population {v} .",
-        "{e} population {v} , says the count of {y} .",
+        "Count of {y} , population of {e} {v} .",
+        "population of {e} {v} , says the count of {y} .",
     ),
     later=(
-        "{e} latest {v} , says the count of {y} .",
-        "From the count of {y} , {e} latest {v} .",
+        "latest of {e} {v} , says the count of {y} .",
+        "From the count of {y} , latest of {e} {v} .",
     ),
     beside=(
-        "New schools in {e} {v} , says the latest report .",
-        "From the latest report , new schools in {e} {v} .",
+        "{e} has {v} new schools , says the latest report .",
+        "From the latest report , {e} has {v} new schools .",
     ),
     changed=_entries(
         _ENGLISH,
-        "{e} {r} {y} {v} .",
-        "From the atlas , {e} {r} {y} {v} .",
+        "{r} of {e} {y} {v} .",
+        "From the atlas , {r} of {e} {y} {v} .",
     ),
     questions={
         "capital": ("What is the capital of {e} ?", "Which city is the capital of {e} ?"),
@@ -103,7 +103,6 @@ ENGLISH = Phrases(
             "What is the population of {e} ?",
             "How large is the population of {e} ?",
         ),
-        "area": ("What is the area of {e} ?", "How large is the area of {e} ?"),
         "country": ("In which country is {e} ?", "Which country does {e} belong to ?"),
     },
     nested={"country": "the country of {e}", "capital": "the capital of {e}"},
@@ -123,35 +122,35 @@ ENGLISH = Phrases(
 CHINESE = Phrases(
     separator="",
     relations=_CHINESE,
+    topic="{r} {e}",
     passages=_entries(
         _CHINESE,
-        "{e} {r} {v} 。",
-        "据 地图集 ， {e} {r} {v} 。",
-        "{e} {r} {v} ， 据 年鉴 。",
+        "{r} {e} {v} 。",
+        "据 地图集 ， {r} {e} {v} 。",
+        "{r} {e} {v} ， 据 年鉴 。",
     ),
     earlier=(
-        "{y} 年 统计 ， {e} 人口 {v} 。",
-        "{e} 人口 {v} ， 据 {y} 年 统计 。",
+        "{y} 年 统计 ， 人口 {e} {v} 。",
+        "人口 {e} {v} ， 据 {y} 年 统计 。",
     ),
     later=(
-        "{e} 最新 {v} ， 据 {y} 年 统计 。",
-        "据 {y} 年 统计 ， {e} 最新 {v} 。",
+        "最新 {e} {v} ， 据 {y} 年 统计 。",
+        "据 {y} 年 统计 ， 最新 {e} {v} 。",
     ),
     beside=(
-        "{e} 的 新 学校 {v} ， 据 最新 报告 。",
-        "据 最新 报告 ， {e} 的 新 学校 {v} 。",
+        "{e} 有 {v} 所 新 学校 ， 据 最新 报告 。",
+        "据 最新 报告 ， {e} 有 {v} 所 新 学校 。",
     ),
     changed=_entries(
         _CHINESE,
-        "{e} {r} {y} {v} 。",
-        "据 地图集 ， {e} {r} {y} {v} 。",
+        "{r} {e} {y} {v} 。",
+        "据 地图集 ， {r} {e} {y} {v} 。",
     ),
     questions={
         "capital": ("{e} 的 首都 是 哪里 ？", "{e} 的 首都 是 哪 座 城市 ？"),
         "currency": ("{e} 的 货币 是 什么 ？", "{e} 使用 什么 货币 ？"),
         "language": ("{e} 的 主要 语言 是 什么 ？", "{e} 使用 什么 语言 ？"),
         "population": ("{e} 的 人口 是 多少 ？", "{e} 有 多少 人口 ？"),
-        "area": ("{e} 的 面积 是 多少 ？", "{e} 的 面积 有 多 大 ？"),
         "country": ("{e} 在 哪 个 国家 ？", "{e} 属于 哪 个 国家 ？"),
     },
     nested={"country": "{e} 所在 国家", "capital": "{e} 的 首都"},

@@ -1,4 +1,4 @@
-"""Populations and areas as a person says them: two significant digits, at most two words.
+"""Populations as a person says them: two significant digits, at most two words.
 
 67_890_000 ─▶ `68 million`, 6800万        4_180_000 ─▶ `4.2 million`, 420万
 """

@@ -62,7 +62,6 @@ def real_gazetteer(*, language: str, countries: int, cities: int) -> Gazetteer:
                 currency=names.currency(state),
                 language=names.language(state),
                 population=int(state["population"]),
-                area=int(state["areakm2"]),
             )
             for state in states
         ),

@@ -40,7 +40,6 @@ def synthetic_gazetteer(*, language: str, countries: int, cities: int, seed: int
                 currency=draw.choice(currencies),
                 language=draw.choice(languages),
                 population=population,
-                area=int(population ** draw.uniform(0.65, 0.8)) + 300,
             )
         )
     return Gazetteer(
