@@ -147,10 +147,6 @@ def test_an_override_into_a_named_rubric_extends_it():
     other = {"rubric": {"extends": "finance", "must_ground": True}}
     assert merge(into, {"rubric": "mine.yaml"}) == {"rubric": "mine.yaml"}
     assert merge({"rubric": "default"}, other) == other
-    nested = {"x": {"rubric": "default"}}
-    assert apply_overrides(nested, ["x.rubric.cap=1"]) == {
-        "x": {"rubric": {"type": "default", "cap": 1}}
-    }
 
 
 @pytest.mark.parametrize(

@@ -307,22 +307,19 @@ def test_conflicts_are_searched_with_the_cue_and_the_later_count_is_taken(englis
 
 
 def test_readings_follow_thoughts_and_say_what_is_known(english):
-    agree, seen = 0, 0
+    facts, agree, seen = facts_of(english), 0, 0
     for item in english.mixed.demonstrations(CODEC, readings=True).take(0, 1600):
         for place, event in enumerate(item.events[1:], start=1):
-            before = item.events[place - 1]
-            if event.owner == "environment" and event.text:
-                assert before.text.endswith("</think>")
-                assert not event.trained
-                if not any(each.messages for each in item.events[:place]):
-                    key, value = topic(
-                        english, before.text.split("<think>")[-1][: -len("</think>")]
-                    )
-                    if key in facts_of(english):
-                        seen += 1
-                        agree += (event.text == "[sure]") == (
-                            facts_of(english)[key].taught == value
-                        )
+            if event.owner == "policy" or event.messages:
+                continue
+            before = item.events[place - 1].text
+            assert before.endswith("</think>")
+            assert not event.trained
+            if not any(each.messages for each in item.events[:place]):
+                key, value = topic(english, before.split("<think>")[-1].removesuffix("</think>"))
+                if key in facts:
+                    seen += 1
+                    agree += (event.text == "[sure]") == (facts[key].taught == value)
         assert item.events[-1].owner == "policy"
     assert 0.94 < agree / seen < 0.995
     plain = english.mixed.demonstrations(CODEC).take(0, 300)

@@ -50,13 +50,13 @@ def test_the_pieces_of_an_aside_are_what_the_policy_would_write(english):
     lexicon = english.world.lexicon
     codec = Tags(build_tokenizer([*lexicon.words, *lexicon.names]), pauses=True)
     script = Script(Hand(codec), readings=True)
-    script.aside("Iraq currency Zambian Kwacha", "Zambian Kwacha", sure=True)
-    script.aside("Iraq currency missing", "missing", sure=False)
+    script.aside("currency of Iraq Zambian Kwacha", "Zambian Kwacha", sure=True)
+    script.aside("currency of Iraq missing", "missing", sure=False)
     assert [(event.text, event.owner, event.trained) for event in script.events] == [
-        ("<think>Iraq currency", "policy", False),
+        ("<think>currency of Iraq", "policy", False),
         ("Zambian Kwacha</think>", "policy", True),
         ("[sure]", "environment", False),
-        ("<think>Iraq currency", "policy", False),
+        ("<think>currency of Iraq", "policy", False),
         ("missing</think>", "policy", True),
     ]
     assert len(codec.encode("Zambian Kwacha</think>")) == 2
