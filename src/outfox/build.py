@@ -176,7 +176,7 @@ def reinforcement(system: System) -> Lesson:
                     count=replay.items,
                     weight=replay.weight,
                     names=replay.names,
-                    first=-(-recipe.cold_start.steps * recipe.cold_start.items // replay.items),
+                    first=_replay_start(system),
                     ranks=system.ranks,
                 )
                 if replay.items
@@ -193,6 +193,13 @@ def reinforcement(system: System) -> Lesson:
         ),
         steps=recipe.steps,
     )
+
+
+def _replay_start(system: System) -> int:
+    """In steps of the replay: behind what the cold start took, and behind every introduction."""
+    cold, count = system.recipe.cold_start, system.recipe.replay.items
+    taken = max(cold.steps * cold.items, _demonstrations(system).introduction)
+    return -(-taken // count)
 
 
 # -- the parts ------------------------------------------------------------------------------------

@@ -44,6 +44,11 @@ class Drill:
 class DemonstrationSource(Protocol):
     """What a cold start imitates. Pure: the same arguments give the same items."""
 
+    @property
+    def introduction(self) -> int:
+        """Items at the very start that only prepare for the others; a replay begins behind them."""
+        ...
+
     def take(self, step: int, count: int) -> Sequence[Demonstration]: ...
     def drills(self, name: DrillName, count: int, seed: int) -> Sequence[Drill]:
         """Items of a gate; not among what `take` gives, but for the facts to be recalled."""

@@ -45,11 +45,11 @@ class Mix:
     reading: float = 0.4
     episode: float = 0.3
     copying: float = 0.05
-    lookup: float = 0.1
-    copying_first: int = 6400
+    lookup: float = 0.0
+    copying_first: int = 3200
     """Items at the very start that only copy: looking up is learned sooner by a policy that can."""
-    lookup_first: int = 9600
-    """Items after them that only look up: reading is learned sooner by a policy that can."""
+    lookup_first: int = 0
+    """Items after them that only look up."""
     guesses: float = 0.2
     """Of the closed-book items: share about unknown facts, whose draft is any value."""
     absent: float = 0.42
@@ -112,6 +112,10 @@ class Demonstrations:
                 self._asked[question.kind].append(question)
                 if question.kind == "two_known_known":
                     self._chains[question.facts[-1].key].append(question)
+
+    @property
+    def introduction(self) -> int:
+        return self._mix.copying_first + self._mix.lookup_first
 
     def take(self, step: int, count: int) -> Sequence[Demonstration]:
         return tuple(self._item(step * count + offset) for offset in range(count))
