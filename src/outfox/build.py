@@ -187,7 +187,7 @@ def reinforcement(system: System) -> Lesson:
         ),
         trainer=_trainer(
             system,
-            _with(recipe.trainer, temperature=recipe.sampling.temperature),
+            _policy_trainer(recipe),
             algorithm(recipe.algorithm, system.parts).loss,
             where="trainer",
         ),
@@ -275,6 +275,8 @@ def _plan(recipe: Recipe, chosen: Algorithm) -> dict[str, JSON]:
 
 def _rubric(recipe: Recipe, parts: Parts, labels: SolvabilityLabels) -> RubricTree:
     written = recipe.rubric
+    if isinstance(written, dict) and not {"version", "extends"} & set(written):
+        written = {"extends": "default", **written}  # An override into the default rubric.
     if isinstance(written, str) and written.endswith((".yaml", ".yml")):
         return make_rubric(_found(written, parts.folders) or written, parts, labels)
     return make_rubric(cast("str", written), parts, labels)
@@ -324,6 +326,20 @@ def _trainer(system: System, part: Part, loss_part: Part, *, where: str) -> Trai
     )
 
 
+def _policy_trainer(recipe: Recipe) -> Part:
+    """Scores tokens at the temperature they are sampled at. Raises ConfigError: it is set twice."""
+    if "temperature" in recipe.trainer.settings:
+        given = recipe.trainer.settings["temperature"]
+        if given != recipe.sampling.temperature:
+            raise ConfigError(
+                "trainer.temperature is sampling.temperature; got "
+                f"{given} and {recipe.sampling.temperature}: set sampling.temperature only"
+            )
+    if recipe.sampling.temperature == 1:
+        return recipe.trainer
+    return _with(recipe.trainer, temperature=recipe.sampling.temperature)
+
+
 def _demonstrations(system: System) -> DemonstrationSource:
     if system.demonstrations is None:
         raise ConfigError(
@@ -353,7 +369,7 @@ def _resolved(recipe: Recipe, parts: Parts, rubric: RubricTree) -> dict[str, JSO
     whole: dict[str, JSON] = to_data(recipe)
     named = {"world": recipe.world, "codec": _codec(recipe), "engine": recipe.engine}
     whole |= {family: dict(parts.resolve(family, part).data) for family, part in named.items()}
-    whole["trainer"] = dict(parts.resolve("trainer", recipe.trainer).data)
+    whole["trainer"] = dict(parts.resolve("trainer", _policy_trainer(recipe)).data)
     whole["algorithm"] = {
         "type": chosen.name,
         "credit": dict(parts.resolve("credit", chosen.credit).data),

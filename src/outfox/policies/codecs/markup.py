@@ -1,7 +1,7 @@
 """The grammar of Search-R1's four tags, on text alone (no tokenizer).
 
-    <think>Lyon country : France</think><search>France currency</search>
-    <think>France currency : Euro</think><answer>Euro [d7]</answer>
+    <think>currency of France ? Franc</think><search>currency of France</search>
+    <think>currency of France : Euro</think><answer>Euro [d7]</answer>
 
 Tags inside thinking are ignored; the first complete action ends the turn; an opening tag inside an
 unclosed action starts anew. Differs from Search-R1 in that it finds actions by a scan, not by one

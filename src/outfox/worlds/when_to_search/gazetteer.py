@@ -20,7 +20,6 @@ class Country:
     currency: str | None
     language: str | None
     population: int
-    """Square kilometres."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,7 @@
 """Writes one episode down as it would look: thoughts, readings, searches, passages, answers.
 
-<think>France currency ? Euro</think>[unsure]<search>France currency</search>
-<information>...</information><think>France currency : Euro</think>[sure]<answer>Euro</answer>
+<think>currency of France ? Franc</think>[unsure]<search>currency of France</search>
+<information>...</information><think>currency of France Euro</think>[sure]<answer>Euro</answer>
 """
 
 from __future__ import annotations
