@@ -169,7 +169,7 @@ class Demonstrations:
         """Many cells of one table: the densest lesson in finding a value, or that it is missing."""
         block, script = self._fiction.table(draw), self._script()
         hop = block.asides[0][0]
-        script.search(hop.entity, trained=False)
+        script.search(hop.entity, decided=False)
         script.observe(self._search.show(block.documents))
         self._note_asides(script, block, draw)
         return draw.choice(plain_texts(self._phrases, hop.relation, hop.entity)), script
@@ -215,10 +215,12 @@ class Demonstrations:
         entity = question.facts[0].entity
         for relation in relations(question):
             hop = Hop(entity=entity, relation=relation)
-            self._draft(script, hop, draw, trained=False)
+            belief = draft(self._facts, hop, draw)
+            text = hop.draft(self._phrases, belief.value)
+            script.topic(text, belief.value, sure=belief.known != (draw.random() < self._mix.noise))
             value: str | None = None
             for cue, block in self._made_up(question, hop, draw):
-                script.search(hop.query(self._phrases, cue), trained=False)
+                script.search(hop.query(self._phrases, cue), decided=False)
                 value = block.value
                 self._note(script, hop, block.documents, value, draw, cue)
                 self._note_asides(script, block, draw)
