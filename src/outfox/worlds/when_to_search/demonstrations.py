@@ -1,8 +1,8 @@
 """What the cold start imitates: closed-book items, reading drills, whole episodes.
 
     closed_book  question ─▶ draft, cut off there: the decision is never shown
-    reading      question, search, made-up passages ─▶ notes (trained); everything before is shown
-    lookup       a table's cells as passages ─▶ what each cell holds, or that it is missing
+    reading      question, search, made-up passages ─▶ notes; what is drafted or asked about, but
+                 no drafted value and no decision
     copying      names in a row ─▶ the same names: how to copy, before anything is read
     episode      question ─▶ draft ─coin─▶ search, note | next hop or answer
 
@@ -39,17 +39,14 @@ _RECALLED = ("known", "two_known_known", "changed")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mix:
-    """What the cold start is made of. The five shares are relative."""
+    """What the cold start is made of. The four shares are relative."""
 
     closed_book: float = 0.25
     reading: float = 0.4
     episode: float = 0.3
     copying: float = 0.05
-    lookup: float = 0.0
     copying_first: int = 3200
-    """Items at the very start that only copy: looking up is learned sooner by a policy that can."""
-    lookup_first: int = 0
-    """Items after them that only look up."""
+    """Items at the very start that only copy: reading is learned sooner by a policy that can."""
     guesses: float = 0.2
     """Of the closed-book items: share about unknown facts, whose draft is any value."""
     absent: float = 0.42
@@ -99,7 +96,6 @@ class Demonstrations:
             "reading": mix.reading,
             "episode": mix.episode,
             "copying": mix.copying,
-            "lookup": mix.lookup,
         }
         self._pattern = spread({k: share for k, share in shares.items() if share > 0}, _BLOCK)
         self._taught = [fact for fact in setting.facts.all if fact.taught is not None]
@@ -115,7 +111,7 @@ class Demonstrations:
 
     @property
     def introduction(self) -> int:
-        return self._mix.copying_first + self._mix.lookup_first
+        return self._mix.copying_first
 
     def take(self, step: int, count: int) -> Sequence[Demonstration]:
         return tuple(self._item(step * count + offset) for offset in range(count))
@@ -140,7 +136,6 @@ class Demonstrations:
                 "reading": self._reading,
                 "episode": self._episode,
                 "copying": self._copying,
-                "lookup": self._lookup,
             }
             question, script = play[what](draw)
         name = "closed_book" if what in ("recall", "guess") else what
@@ -155,24 +150,13 @@ class Demonstrations:
 
     def _turn(self, index: int) -> tuple[str, int]:
         """What item `index` is, and how many of its sort came before."""
-        first = {"copying": self._mix.copying_first, "lookup": self._mix.lookup_first}
-        for what, count in first.items():
-            if index < count:
-                return what, index
-            index -= count
-        block, place = divmod(index, _BLOCK)
+        first = self._mix.copying_first
+        if index < first:
+            return "copying", index
+        block, place = divmod(index - first, _BLOCK)
         what = self._pattern[place]
         number = block * self._pattern.count(what) + self._pattern[:place].count(what)
-        return what, number + first.get(what, 0)
-
-    def _lookup(self, draw: random.Random) -> tuple[str, Script]:
-        """Many cells of one table: the densest lesson in finding a value, or that it is missing."""
-        block, script = self._fiction.table(draw), self._script()
-        hop = block.asides[0][0]
-        script.search(hop.entity, decided=False)
-        script.observe(self._search.show(block.documents))
-        self._note_asides(script, block, draw)
-        return draw.choice(plain_texts(self._phrases, hop.relation, hop.entity)), script
+        return what, number + (first if what == "copying" else 0)
 
     # -- closed book -------------------------------------------------------------------------------
     def _guess(self, draw: random.Random) -> tuple[str, Script]:
@@ -210,7 +194,7 @@ class Demonstrations:
 
     # -- reading -----------------------------------------------------------------------------------
     def _reading(self, draw: random.Random) -> tuple[str, Script]:
-        """A question of any split over made-up passages: only what is noted is trained."""
+        """A question of any split over made-up passages, whose values are not true."""
         script, question = self._script(), draw.choice(self._setting.questions)
         entity = question.facts[0].entity
         for relation in relations(question):
@@ -307,13 +291,12 @@ class Demonstrations:
         hop: Hop,
         draw: random.Random,
         *,
-        trained: bool = True,
         opening: bool = True,
     ) -> str:
         belief = draft(self._facts, hop, draw)
         sure = belief.known != (draw.random() < self._mix.noise)
         text = hop.draft(self._phrases, belief.value)
-        script.think(text, sure=sure, trained=trained, opening=opening)
+        script.think(text, sure=sure, opening=opening)
         return belief.value
 
     def _note(

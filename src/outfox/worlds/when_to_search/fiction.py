@@ -49,7 +49,6 @@ class Fiction:
         for fact in facts.all:
             self._relations.setdefault(fact.entity, []).append(fact.relation)
             self._entities.setdefault(fact.relation, []).append(fact.entity)
-        self._countries = sorted(e for e, known in self._relations.items() if len(known) > 2)
 
     def plain(self, hop: Hop, draw: random.Random, *, absent: bool) -> Block:
         """What the canonical query of an ordinary question could return."""
@@ -82,20 +81,6 @@ class Fiction:
         dated = self._fill(template, hop, new, draw, year=YEAR)
         second = self._told(hop, old, draw) if draw.random() < 0.8 else self._beside(hop, draw)
         return self._block([dated, second.document], new, draw)
-
-    def table(self, draw: random.Random, *, side: int = 3, told: int = 4) -> Block:
-        """Some cells of a small table of entities and relations as passages; all are asked for."""
-        first = draw.choice(self._countries)
-        entities = [first, *draw.sample(self._countries, side - 1)]
-        relations = draw.sample(sorted(self._relations[first]), side)
-        cells = [Hop(entity=e, relation=r) for e in dict.fromkeys(entities) for r in relations]
-        draw.shuffle(cells)
-        facts = [self._told(hop, self._value(hop.relation, draw), draw) for hop in cells[:told]]
-        asides: list[tuple[Hop, str | None]] = [(each.hop, each.value) for each in facts]
-        asides += [(hop, None) for hop in cells[told:]]
-        draw.shuffle(asides)
-        documents = tuple(each.document for each in facts)
-        return Block(documents=documents, value=None, asides=tuple(asides))
 
     # -- passages ----------------------------------------------------------------------------------
     def _asides(

@@ -63,11 +63,11 @@ class Script:
         self._events: list[Event] = []
         self._reading = ""
 
-    def think(self, text: str, *, sure: bool, trained: bool = True, opening: bool = True) -> None:
+    def think(self, text: str, *, sure: bool, opening: bool = True) -> None:
         """A think block; `opening` False: its first tag is shown, not trained."""
         start, rest = self._hand.thought(text)
-        self._policy(start, trained and opening)
-        self._policy(rest, trained)
+        self._policy(start, opening)
+        self._policy(rest, True)
         self._reading = SURE if sure else UNSURE
 
     def aside(self, text: str, value: str, *, sure: bool) -> None:

@@ -48,7 +48,7 @@ def made(language: str, source: str) -> Made:
         mixed=make(
             language=language,
             source=source,
-            demonstrations=Mix(copying_first=0, lookup_first=0),
+            demonstrations=Mix(copying_first=0),
         ),
         setting=make_setting(language=language, source=source, entities=Sizes(), seed=0),
     )

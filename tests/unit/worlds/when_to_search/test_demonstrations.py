@@ -95,31 +95,26 @@ def entries(made, content: str) -> dict[str, tuple[tuple[str, str], str]]:
 
 def test_the_mix_is_as_given(every):
     counts = Counter(item.name for item in items(every))
-    shares = {"closed_book": 460, "reading": 720, "episode": 540, "copying": 100, "lookup": 180}
+    shares = {"closed_book": 500, "reading": 800, "episode": 600, "copying": 100}
     assert counts == shares
 
 
 # -- what comes first -----------------------------------------------------------------------------
-def test_copying_comes_first_then_lookups_then_the_mixture(english):
-    source = make(demonstrations=Mix(copying_first=30, lookup_first=40)).demonstrations(CODEC)
-    names = [item.name for item in source.take(0, 1070)]
-    assert names[:70] == ["copying"] * 30 + ["lookup"] * 40
-    assert names[70:] == [item.name for item in items(english)[:1000]]
+def test_copying_comes_first_then_the_mixture(english):
+    source = make(demonstrations=Mix(copying_first=30)).demonstrations(CODEC)
+    names = [item.name for item in source.take(0, 1030)]
+    assert source.introduction == 30
+    assert names[:30] == ["copying"] * 30
+    assert names[30:] == [item.name for item in items(english)[:1000]]
     shipped = english.world.demonstrations(CODEC)
-    last_and_first = [shipped.take(start // 4, 4) for start in (6396, 6400, 15996)]
-    assert [{item.name for item in each} for each in last_and_first] == [
-        {"copying"},
-        {"lookup"},
-        {"lookup"},
-    ]
-    assert [item.name for item in shipped.take(160, 100)] == names[70:170]
+    assert {item.name for item in shipped.take(shipped.introduction // 4 - 1, 4)} == {"copying"}
+    assert [item.name for item in shipped.take(shipped.introduction // 100, 100)] == names[30:130]
 
 
-@pytest.mark.parametrize(("name", "first", "later"), [("copying", 30, 50), ("lookup", 40, 90)])
-def test_no_item_that_came_first_comes_again(name, first, later):
-    source = make(demonstrations=Mix(copying_first=30, lookup_first=40)).demonstrations(CODEC)
-    taken = [item for item in source.take(0, 1070) if item.name == name]
-    assert len(taken) == first + later
+def test_no_item_that_came_first_comes_again():
+    source = make(demonstrations=Mix(copying_first=30)).demonstrations(CODEC)
+    taken = [item for item in source.take(0, 1030) if item.name == "copying"]
+    assert len(taken) == 30 + 50
     assert len({str(item) for item in taken}) == len(taken)
 
 
@@ -130,19 +125,6 @@ def test_copying_says_the_same_names_again(every):
         assert item.events[0].trained
     asked = {question.text for question in every.setting.questions}
     assert not asked & {item.opening.messages[-1].content for item in items(every, "copying")}
-
-
-def test_lookups_train_the_values_of_a_table_alone(every):
-    for item in items(every, "lookup"):
-        found = blocks(item)
-        facts = [topic(every, block.thought) for block in found]
-        assert text(item, trained_only=True) == "".join(f"{value}</think>" for _, value in facts)
-        assert len(dict(facts)) == len(facts)
-        told = dict(entries(every, found[0].content).values())
-        assert len(told) == 4 == found[0].content.count("\n") + 1
-        missing = every.setting.phrases.missing
-        assert dict(facts) == dict.fromkeys(dict(facts), missing) | told
-        assert len(facts) in (6, 9)
 
 
 # -- drafts and notes -----------------------------------------------------------------------------
@@ -161,7 +143,6 @@ def test_only_drafts_have_a_question_mark(every):
         ("reading", False),
         ("episode", True),
         ("episode", False),
-        ("lookup", False),
     }
 
 
@@ -230,15 +211,16 @@ def test_changed_facts_are_taught_with_their_old_value_with_and_without_the_year
     assert min(dated[True], dated[False]) > 20
 
 
-def test_reading_drills_train_notes_and_the_values_of_asides(every):
+def test_reading_drills_train_how_to_read_and_nothing_that_is_read(every):
     outcomes, kept = Counter(), Counter()
     for item in items(every, "reading"):
         found = blocks(item)
-        assert text(item, trained_only=True) == "".join(block.trained for block in found)
+        assert "<search>" not in text(item, trained_only=True)
         for block in found:
             _, value, drafted = parsed(every, block.thought)
             if drafted:
-                assert block.trained == ""
+                about = block.thought.removesuffix(value).rstrip(" ")
+                assert block.trained.rstrip(" ") == about
             elif block.first:
                 assert block.trained == f"<think>{block.thought}</think>"
                 assert block.content.count("\n") == 1
@@ -312,7 +294,7 @@ def test_readings_follow_thoughts_and_say_what_is_known(english):
         for place, event in enumerate(item.events[1:], start=1):
             if event.owner == "policy" or event.messages:
                 continue
-            before = item.events[place - 1].text
+            before = "".join(e.text for e in item.events[:place] if e.owner == "policy")
             assert before.endswith("</think>")
             assert not event.trained
             if not any(each.messages for each in item.events[:place]):
@@ -345,8 +327,8 @@ def test_drills_expect_what_their_context_says(every, name):
 
 
 def test_other_mixes():
-    others = dict.fromkeys(("reading", "episode", "copying", "lookup", "guesses"), 0)
-    mix = Mix(closed_book=1, copying_first=0, lookup_first=0, **others)
+    others = dict.fromkeys(("reading", "episode", "copying", "guesses"), 0)
+    mix = Mix(closed_book=1, copying_first=0, **others)
     taken = make(demonstrations=mix).demonstrations(CODEC).take(0, 60)
     assert {item.name for item in taken} == {"closed_book"}
 
