@@ -275,8 +275,11 @@ def _plan(recipe: Recipe, chosen: Algorithm) -> dict[str, JSON]:
 
 def _rubric(recipe: Recipe, parts: Parts, labels: SolvabilityLabels) -> RubricTree:
     written = recipe.rubric
-    if isinstance(written, dict) and not {"version", "extends"} & set(written):
-        written = {"extends": "default", **written}  # An override into the default rubric.
+    if isinstance(written, dict):
+        tree = cast("dict[str, JSON]", written)
+        bare = "version" not in tree and "extends" not in tree
+        # A bare tree is an override into the default rubric.
+        written = {"extends": "default", **tree} if bare else tree
     if isinstance(written, str) and written.endswith((".yaml", ".yml")):
         return make_rubric(_found(written, parts.folders) or written, parts, labels)
     return make_rubric(cast("str", written), parts, labels)

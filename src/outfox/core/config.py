@@ -179,7 +179,7 @@ def merge(base: JSON, over: JSON) -> JSON:
     A part of another `type` replaces the base's part and its settings.
     """
     if not isinstance(base, dict) or not isinstance(over, dict):
-        return cast("JSON", over)
+        return over
     below, above = cast("dict[str, JSON]", base), cast("dict[str, JSON]", over)
     if "type" in above and above["type"] != below.get("type"):
         return above
