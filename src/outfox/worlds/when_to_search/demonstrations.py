@@ -51,6 +51,9 @@ class Mix:
     """Of the closed-book items: share about unknown facts, whose draft is any value."""
     absent: float = 0.42
     """Of the reading drills: share of lookups whose passages do not hold the value."""
+    named: float = 0.25
+    """Of the reading drills: share that trains what is drafted and searched for, too; more of it
+    leaves less weight for the values, which are harder to learn."""
     noise: float = 0.03
     """Share of readings that say the opposite."""
     search: float = 0.5
@@ -196,15 +199,16 @@ class Demonstrations:
     def _reading(self, draw: random.Random) -> tuple[str, Script]:
         """A question of any split over made-up passages, whose values are not true."""
         script, question = self._script(), draw.choice(self._setting.questions)
-        entity = question.facts[0].entity
+        entity, named = question.facts[0].entity, draw.random() < self._mix.named
         for relation in relations(question):
             hop = Hop(entity=entity, relation=relation)
             belief = draft(self._facts, hop, draw)
             text = hop.draft(self._phrases, belief.value)
-            script.topic(text, belief.value, sure=belief.known != (draw.random() < self._mix.noise))
+            sure = belief.known != (draw.random() < self._mix.noise)
+            script.topic(text, belief.value, sure=sure, trained=named)
             value: str | None = None
             for cue, block in self._made_up(question, hop, draw):
-                script.search(hop.query(self._phrases, cue), decided=False)
+                script.search(hop.query(self._phrases, cue), decided=False, trained=named)
                 value = block.value
                 self._note(script, hop, block.documents, value, draw, cue)
                 self._note_asides(script, block, draw)

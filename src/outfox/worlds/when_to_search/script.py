@@ -77,22 +77,22 @@ class Script:
         self._policy(said, True)
         self._reading = SURE if sure else UNSURE
 
-    def topic(self, text: str, value: str, *, sure: bool) -> None:
+    def topic(self, text: str, value: str, *, sure: bool, trained: bool = True) -> None:
         """The other way round: what a think block is about is trained, not the value."""
         about, said = self._hand.split(text, value)
         opening = self._hand.thought(text)[0]
         self._policy(opening, False)
-        self._policy(about.removeprefix(opening), True)
+        self._policy(about.removeprefix(opening), trained)
         self._policy(said, False)
         self._reading = SURE if sure else UNSURE
 
-    def search(self, query: str, *, decided: bool = True) -> None:
+    def search(self, query: str, *, decided: bool = True, trained: bool = True) -> None:
         """`decided` False: what is searched for is trained, not that it is searched."""
         text = self._hand.search(query)
         cut = 0 if decided else text.index(query)
         if cut:
             self._policy(text[:cut], False)
-        self._policy(text[cut:], True)
+        self._policy(text[cut:], trained)
 
     def answer(self, text: str) -> None:
         self._policy(self._hand.answer(text), True)
