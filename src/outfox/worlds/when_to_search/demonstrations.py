@@ -211,10 +211,13 @@ class Demonstrations:
                 script.search(hop.query(self._phrases, cue), decided=False, trained=named)
                 value = block.value
                 self._note(script, hop, block.documents, value, draw, cue)
-                self._note_asides(script, block, draw)
+                if value is None or hop.relation != relations(question)[-1] or cue != question.cue:
+                    self._note_asides(script, block, draw)
             if value is None:
                 break
             entity = value
+        else:
+            script.answer(entity, decided=False)
         return question.text, script
 
     def _made_up(

@@ -79,11 +79,14 @@ class Script:
 
     def topic(self, text: str, value: str, *, sure: bool, trained: bool = True) -> None:
         """The other way round: what a think block is about is trained, not the value."""
-        about, said = self._hand.split(text, value)
-        opening = self._hand.thought(text)[0]
-        self._policy(opening, False)
-        self._policy(about.removeprefix(opening), trained)
-        self._policy(said, False)
+        opening, rest = self._hand.thought(text)
+        if trained:
+            about, said = self._hand.split(text, value)
+            self._policy(opening, False)
+            self._policy(about.removeprefix(opening), True)
+            self._policy(said, False)
+        else:  # In one piece: the pieces of a split text lack the space between them.
+            self._policy(opening + rest, False)
         self._reading = SURE if sure else UNSURE
 
     def search(self, query: str, *, decided: bool = True, trained: bool = True) -> None:
@@ -94,8 +97,13 @@ class Script:
             self._policy(text[:cut], False)
         self._policy(text[cut:], trained)
 
-    def answer(self, text: str) -> None:
-        self._policy(self._hand.answer(text), True)
+    def answer(self, text: str, *, decided: bool = True) -> None:
+        """`decided` False: what is answered is trained, not that it is answered."""
+        whole = self._hand.answer(text)
+        cut = 0 if decided else whole.index(text)
+        if cut:
+            self._policy(whole[:cut], False)
+        self._policy(whole[cut:], True)
 
     def observe(self, content: str) -> None:
         message = Message(role="tool", content=content, tool_call_id=_CALL_ID)
