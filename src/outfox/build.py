@@ -14,7 +14,7 @@ from inspect import isfunction
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from outfox.core.config import Part, RecipeFile, to_data, validate
+from outfox.core.config import Part, RecipeFile, merge, to_data, validate
 from outfox.core.errors import ConfigError, did_you_mean
 from outfox.core.parts import Parts
 from outfox.core.protocols import Codec, Credit, Engine, Sampling, Tool, Trainer
@@ -53,6 +53,8 @@ class System:
     parts: Parts
     ranks: Ranks
     world: World
+    evaluated: World
+    """What evaluations act in: the same held-out questions, other answers to a call."""
     model: LoadedModel
     """As it begins; trainers train this model in place."""
     codec: Codec
@@ -110,6 +112,7 @@ def assemble(file: RecipeFile, *, allow_user_code: bool = True, ranks: Ranks = A
         config=_resolved(recipe, parts, rubric),
         parts=parts,
         world=world,
+        evaluated=_evaluated(recipe, parts, file.folders, world),
         model=model,
         codec=codec,
         engine=engine,
@@ -203,14 +206,23 @@ def _replay_start(system: System) -> int:
 
 
 # -- the parts ------------------------------------------------------------------------------------
-def _world(recipe: Recipe, parts: Parts, folders: tuple[Path, ...]) -> World:
+def _world(recipe: Recipe, parts: Parts, folders: tuple[Path, ...], where: str = "world") -> World:
     tools = [_tool(parts, tool, f"tools.{index}") for index, tool in enumerate(recipe.tools)]
     supplies = Supplies(
         tools=tuple(tools),
         tasks=_found(recipe.tasks.path, folders),
         corpus=_found(recipe.corpus.path, folders),
     )
-    return parts.make("world", recipe.world, supplies)
+    return parts.make("world", recipe.world, supplies, where=where)
+
+
+def _evaluated(recipe: Recipe, parts: Parts, folders: tuple[Path, ...], trained: World) -> World:
+    """The world with `eval.world` laid over it. Raises ConfigError: other questions."""
+    if not recipe.eval.world:
+        return trained
+    changed = replace(recipe.world, settings=merge(recipe.world.settings, recipe.eval.world))
+    made = _world(replace(recipe, world=changed), parts, folders, "eval.world")
+    return made.keeping_questions_of(trained, key="eval.world")
 
 
 def _tool(parts: Parts, part: Part, where: str) -> Callable[[], Tool]:

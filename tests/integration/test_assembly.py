@@ -3,10 +3,12 @@
 from pathlib import Path
 
 import numpy as np
+import pytest
 import torch
 
 from outfox.build import assemble, imitation, reinforcement
 from outfox.core.config import load_recipe
+from outfox.core.errors import ConfigError
 from outfox.loop import collect, train
 
 RECIPE = Path(__file__).parent / "recipes" / "small.yaml"
@@ -60,3 +62,28 @@ async def test_the_trainer_scores_at_the_temperature_of_the_episodes():
         written = sample.loss_mask > 0
         assert written.sum() >= 2
         np.testing.assert_allclose(again[written], sample.rollout_logprobs[written], atol=1e-3)
+
+
+def test_an_evaluation_may_have_a_noisier_world_but_no_other_questions():
+    system = made("eval.world.noise.error=0.5", "world.noise.error=0.1")
+    assert system.evaluated.held_out == system.world.held_out
+    assert system.evaluated.environment is not system.world.environment
+    assert system.config["eval"]["world"] == {"noise": {"error": 0.5}}
+    assert system.config["world"]["noise"]["error"] == 0.1
+    plain = made()
+    assert plain.evaluated is plain.world
+
+
+@pytest.mark.parametrize(
+    ("override", "rule"),
+    [
+        ("eval.world.noise.eror=0.1", r"eval\.world\.noise\.eror: unknown key"),
+        ("eval.world.nois=1", r"eval\.world\.nois: unknown key"),
+        ("eval.world.type=rows", r"eval\.world"),
+        ("eval.world.seed=3", "eval.world changes what answers a call, not the questions"),
+        ("eval.world.language=zh", "not the questions"),
+    ],
+)
+def test_an_evaluation_in_a_wrong_world_is_refused(override, rule):
+    with pytest.raises(ConfigError, match=rule):
+        made(override)

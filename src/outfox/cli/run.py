@@ -154,7 +154,7 @@ async def _evaluate(name: str, system: System, display: Display, step: int) -> E
         return await evaluate(
             tasks,
             policy=replace(system.policy, sampling=Sampling()),
-            environment=system.world.environment,
+            environment=system.evaluated.environment,
             rubric=system.rubric,
             limits=system.limits,
             readings=system.readings,

@@ -135,6 +135,8 @@ class EvalSettings:
     """Samples per question at temperature 1."""
     seed: int = 1
     before: bool = True
+    world: Mapping[str, JSON] = field(default_factory=_nothing)
+    """World settings that differ from the recipe's `world`, e.g. noise; the questions may not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -90,6 +90,15 @@ class World:
             )
         return balanced(self.held_out, seed)[:count]
 
+    def keeping_questions_of(self, other: World, *, key: str) -> World:
+        """This world, made by `key`. Raises ConfigError unless it holds out what `other` does."""
+        if self.held_out != other.held_out:
+            raise ConfigError(
+                f"{key} changes what answers a call, not the questions; these settings make "
+                "others: set them under world"
+            )
+        return self
+
 
 def balanced(tasks: Sequence[Task], seed: int) -> tuple[Task, ...]:
     """All tasks, in seeded order, kinds taking turns until each is used up.
