@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,6 +24,8 @@ class Episode:
 
     question: str
     """Task id: samples of one question share it."""
+    fact: str
+    """What is asked in the end: other wordings of a question, and detours to it, share it."""
     kind: str
     known: bool
     """Solvable without a call, and the domain does not demand one."""
@@ -41,6 +44,9 @@ class Episode:
     reward: float | None
     resolved: float
     """Handling of a conflict: said and right 1, silently right .6, else 0."""
+    hops: int = 0
+    """Searches of one who knows nothing and searches once per hop; 0 where the task does not say.
+    """
 
 
 def episode(trajectory: Trajectory, score: Score) -> Episode:
@@ -57,6 +63,7 @@ def episode(trajectory: Trajectory, score: Score) -> Episode:
     resolved = (1.0 if names_conflict(trajectory) else 0.6) if correct else 0.0
     return Episode(
         question=trajectory.task.task_id,
+        fact=asked_fact(trajectory.task),
         kind=str(metadata.get("kind", "all")),
         known=solvable == "solvable" and not must_ground,
         needed=solvable == "unsolvable" or must_ground,
@@ -68,7 +75,16 @@ def episode(trajectory: Trajectory, score: Score) -> Episode:
         tokens=trajectory.policy_tokens,
         reward=score.total,
         resolved=resolved,
+        hops=int(metadata.get("hops", 0)),
     )
+
+
+def asked_fact(task: Task) -> str:
+    """The last entity and its gold; the task's id where it names no entities."""
+    entities = task.metadata.get("entities")
+    if not isinstance(entities, list | tuple) or not entities:
+        return task.task_id
+    return f"{entities[-1]}: {json.dumps(task.reference, ensure_ascii=False, sort_keys=True)}"
 
 
 def is_answerable(task: Task) -> bool:

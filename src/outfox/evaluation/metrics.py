@@ -23,7 +23,7 @@ accuracy (unless 0 or 1), J and means carry a bootstrap over questions.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,8 +39,7 @@ from outfox.evaluation.intervals import (
     resamples,
     share,
 )
-
-Test = Callable[[Episode], float]
+from outfox.evaluation.rates import RATES, Count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,21 +104,21 @@ def measure(
         questions=table.questions,
         episodes=len(pairs),
         failed=len(pairs) - len(scored),
-        accuracy=table.rate(_right),
-        necessity_precision=table.share(_needed, _called),
-        necessity_recall=table.share(_relevant, _needed),
-        over_search=table.share(_called, _known),
-        under_search=table.share(_irrelevant, _needed),
+        accuracy=table.of("accuracy"),
+        necessity_precision=table.of("necessity_precision"),
+        necessity_recall=table.of("necessity_recall"),
+        over_search=table.of("over_search"),
+        under_search=table.of("under_search"),
         j=table.j(),
-        conflict=table.mean(lambda e: e.resolved, lambda e: e.kind.startswith("conflict")),
-        abstain_right=table.share(_abstained, lambda e: not e.answerable),
-        abstain_false=table.share(_abstained, lambda e: e.answerable),
-        wrong=table.share(lambda e: not (e.right or e.abstained)),
-        tokens_per_correct=table.mean(lambda e: e.tokens, over=_right),
-        calls=table.mean(_calls),
-        calls_known=table.mean(_calls, _known),
-        calls_needed=table.mean(_calls, _needed),
-        reward=table.mean(lambda e: e.reward or 0.0, lambda e: e.reward is not None),
+        conflict=table.of("conflict"),
+        abstain_right=table.of("abstain_right"),
+        abstain_false=table.of("abstain_false"),
+        wrong=table.of("wrong"),
+        tokens_per_correct=table.of("tokens_per_correct"),
+        calls=table.of("calls"),
+        calls_known=table.of("calls_known"),
+        calls_needed=table.of("calls_needed"),
+        reward=table.of("reward"),
         by_kind={
             kind: _kind_measures(table.only(kind))
             for kind in sorted({e.kind for e in table.episodes})
@@ -131,47 +130,11 @@ def measure(
 
 def _kind_measures(table: _Table) -> KindMeasures:
     return KindMeasures(
-        accuracy=table.share(_right),
-        calls=table.mean(_calls),
-        abstained=table.share(_abstained),
+        accuracy=table.wilson("accuracy"),
+        calls=table.of("calls"),
+        abstained=table.of("abstained"),
         n=table.questions,
     )
-
-
-def _always(_: Episode) -> bool:
-    return True
-
-
-def _right(e: Episode) -> bool:
-    return e.right
-
-
-def _needed(e: Episode) -> bool:
-    return e.needed
-
-
-def _known(e: Episode) -> bool:
-    return e.known
-
-
-def _called(e: Episode) -> bool:
-    return e.calls > 0
-
-
-def _calls(e: Episode) -> float:
-    return e.calls
-
-
-def _relevant(e: Episode) -> bool:
-    return e.relevant
-
-
-def _irrelevant(e: Episode) -> bool:
-    return not e.relevant
-
-
-def _abstained(e: Episode) -> bool:
-    return e.abstained
 
 
 class _Table:
@@ -189,30 +152,24 @@ class _Table:
     def only(self, kind: str) -> _Table:
         return _Table([e for e in self.episodes if e.kind == kind], self._seed)
 
-    def share(self, test: Test, among: Test = _always) -> Estimate:
-        """Share of the episodes `among` which `test` holds."""
-        return share(self._sums(lambda e: among(e) and test(e)), self._sums(among))
+    def of(self, name: str) -> Estimate:
+        """A rate; accuracy is bootstrapped unless no draw can differ (0 or 1)."""
+        rate = RATES[name]
+        if rate.share and name != "accuracy":
+            return self.wilson(name)
+        above, below = self._sums(rate.above), self._sums(rate.below)
+        asked = int((self._sums(lambda e: float(bool(rate.among(e)))) > 0).sum())
+        found = bootstrap(np.stack([above, below], axis=1), ratio, self._counts, asked)
+        return self.wilson(name) if rate.share and found.low == found.high else found
 
-    def rate(self, test: Test) -> Estimate:
-        """Share of all episodes, bootstrapped; by Wilson where no draw can differ (0 or 1)."""
-        found = self.mean(test)
-        return self.share(test) if found.low == found.high else found
-
-    def mean(self, value: Test, among: Test = _always, over: Test | None = None) -> Estimate:
-        """Sum of a value over those `among` which it is taken, per such episode (or per `over`)."""
-        asked = self._sums(among)
-        divisor = asked if over is None else self._sums(lambda e: among(e) and over(e))
-        columns = np.stack([self._sums(lambda e: among(e) and value(e)), divisor], axis=1)
-        return bootstrap(columns, ratio, self._counts, int((asked > 0).sum()))
+    def wilson(self, name: str) -> Estimate:
+        """A rate that is a share of episodes."""
+        return share(self._sums(RATES[name].above), self._sums(RATES[name].below))
 
     def j(self) -> Estimate:
-        tests: tuple[Test, ...] = (
-            lambda e: e.known and e.calls > 0,
-            _known,
-            lambda e: e.needed and not e.relevant,
-            _needed,
-        )
-        columns = np.stack([self._sums(test) for test in tests], axis=1)
+        over, under = RATES["over_search"], RATES["under_search"]
+        sums = [self._sums(count) for r in (over, under) for count in (r.above, r.below)]
+        columns = np.stack(sums, axis=1)
         asked = int(((columns[:, 1] + columns[:, 3]) > 0).sum())
 
         def statistic(totals: Array) -> Array:
@@ -220,7 +177,7 @@ class _Table:
 
         return bootstrap(columns, statistic, self._counts, asked)
 
-    def _sums(self, value: Test) -> Array:
+    def _sums(self, value: Count) -> Array:
         """[questions]"""
         values = np.asarray([float(value(e)) for e in self.episodes], np.float64)
         sums = np.zeros(self.questions)
