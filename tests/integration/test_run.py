@@ -103,7 +103,8 @@ def test_metrics_and_timings_are_one_line_per_step(whole: RunFolder):
 
 def test_the_summary_has_the_documented_keys_and_no_others(whole: RunFolder):
     summary = whole.summary()
-    assert set(summary) == {"recipe", "seed", "steps", "before", "after"}
+    assert set(summary) == {"recipe", "seed", "steps", "before", "after", "greedy"}
+    assert summary["greedy"] is None
     assert (summary["recipe"], summary["seed"], summary["steps"]) == ("small", 0, 4)
     for name in ("before", "after"):
         block = summary[name]
@@ -121,6 +122,21 @@ def test_the_summary_has_the_documented_keys_and_no_others(whole: RunFolder):
             "intervals",
         }
         assert sum(block["stops"].values()) == pytest.approx(1)
+
+
+def test_a_greedy_evaluation_follows_where_it_is_wanted(cache: Path, tmp_path: Path, capsys):
+    words = [*BRIEF, "eval.greedy=true", "eval.samples=2"]
+    folders = [f"run.dir={tmp_path / 'run'}", f"cache.dir={cache}"]
+    assert command("train", str(RECIPE), *words, *folders) == 0
+    run = open_run(tmp_path / "run")
+    assert run.evaluations() == ["after", "before", "greedy"]
+    played, greedy = (run.summary()[name]["n"] for name in ("after", "greedy"))
+    assert (played["questions"], played["episodes"]) == (8, 16)
+    assert (greedy["questions"], greedy["episodes"]) == (8, 8)
+    texts = [t.policy_text for g in run.evaluation("greedy").groups for t in g.group.trajectories]
+    assert len(texts) == 8
+    assert "greedy (temperature 0): acc " in capsys.readouterr().err
+    assert "(temperature 0)" in (run.path / "report.html").read_text()
 
 
 def test_a_checkpoint_is_an_ordinary_model_folder(whole: RunFolder):

@@ -1,6 +1,8 @@
 """One run from start to finish: the loop, with run folder, display and checkpoints around it.
 
 cold start ─▶ gates ─▶ evaluate (before) ─▶ reinforce, step by step ─▶ evaluate (after) ─▶ report
+
+Evaluations draw at temperature 1; a greedy one may follow the one after training.
 """
 
 from __future__ import annotations
@@ -39,6 +41,7 @@ class Outcome:
     summary: Mapping[str, JSON]
     before: Measures | None
     after: Measures | None
+    greedy: Measures | None
 
 
 async def run(system: System, folder: RunFolder, display: Display) -> Outcome | None:
@@ -54,6 +57,7 @@ async def run(system: System, folder: RunFolder, display: Display) -> Outcome | 
     before = await _evaluated("before", system, folder, display, start)
     await _reinforce(system, folder, display, lesson, start)
     after = await _evaluated("after", system, folder, display, lesson.steps)
+    greedy = await _evaluated("greedy", system, folder, display, lesson.steps)
     if not system.leads:
         return None
     content = summary(
@@ -62,11 +66,12 @@ async def run(system: System, folder: RunFolder, display: Display) -> Outcome | 
         steps=lesson.steps,
         before=before,
         after=after,
+        greedy=greedy,
     )
     folder.write_summary(content)
     folder.add_timings(lesson.steps, {"whole": perf_counter() - begun}, stage="run")
     write_report(folder)
-    return Outcome(summary=content, before=before, after=after)
+    return Outcome(summary=content, before=before, after=after, greedy=greedy)
 
 
 async def _prepare(system: System, folder: RunFolder, display: Display) -> int:
@@ -114,7 +119,8 @@ async def _evaluated(
     name: str, system: System, folder: RunFolder, display: Display, step: int
 ) -> Measures | None:
     """An evaluation is made once; a resumed run reads what is stored."""
-    if name == "before" and not system.recipe.eval.before:
+    wanted = {"before": system.recipe.eval.before, "greedy": system.recipe.eval.greedy}
+    if not wanted.get(name, True):
         return None
     if system.from_lead(name in folder.evaluations()):
         return measure(folder.evaluation(name).groups, closed_book_recall=_recalled(name, folder))
@@ -147,18 +153,20 @@ def _recalled(name: str, folder: RunFolder) -> Estimate:
 async def _evaluate(name: str, system: System, display: Display, step: int) -> Evaluation:
     settings = system.recipe.eval
     tasks = system.world.draw(settings.questions, settings.seed)
+    greedy = name == "greedy"
+    samples = 1 if greedy else settings.samples
     recalled = NOT_MEASURED
-    if system.demonstrations is not None:
+    if system.demonstrations is not None and not greedy:
         recalled = await recall(system.engine, system.codec, system.demonstrations, count=RECALLED)
-    with display.bar(f"evaluation {name}", len(tasks) * settings.samples) as bar:
+    with display.bar(f"evaluation {name}", len(tasks) * samples) as bar:
         return await evaluate(
             tasks,
-            policy=replace(system.policy, sampling=Sampling()),
+            policy=replace(system.policy, sampling=Sampling(temperature=0.0 if greedy else 1.0)),
             environment=system.evaluated.environment,
             rubric=system.rubric,
             limits=system.limits,
             readings=system.readings,
-            samples=settings.samples,
+            samples=samples,
             seed=settings.seed,
             step=step,
             credit=system.credit,

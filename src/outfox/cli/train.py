@@ -16,6 +16,7 @@ from outfox.cli.display import Display
 from outfox.cli.processes import run_alone_or_together
 from outfox.core.config import RecipeFile, load_recipe
 from outfox.core.errors import ConfigError
+from outfox.evaluation.summary import line
 from outfox.store.run_folder import RunFolder
 
 app = verb("Example: outfox train when-to-search steps=20 rollout.group_size=8")
@@ -55,6 +56,8 @@ def command(
         raise
     if outcome.after is not None:
         display.compare(outcome.before, outcome.after)
+    if outcome.greedy is not None:
+        display.say(f"greedy (temperature 0): {line(outcome.greedy)}")
     display.say(f"report {folder.path / 'report.html'}")
     if json:
         typer.echo(json_format.dumps(outcome.summary, ensure_ascii=False, indent=2))

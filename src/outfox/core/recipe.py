@@ -135,6 +135,8 @@ class EvalSettings:
     """Samples per question at temperature 1."""
     seed: int = 1
     before: bool = True
+    greedy: bool = False
+    """After training, also one sample per question at temperature 0."""
     world: Mapping[str, JSON] = field(default_factory=_nothing)
     """World settings that differ from the recipe's `world`, e.g. noise; the questions may not."""
 

@@ -1,7 +1,7 @@
 """`summary.json`: what a run came to, before and after, and one line of it for the progress bar.
 
     {"recipe": ..., "seed": ..., "steps": ...,
-     "before": {...}, "after": {...}}                        one block per evaluation
+     "before": {...}, "after": {...}, "greedy": {...}}       one block per evaluation
 
     a block:
       accuracy, necessity_precision, ...: number or null      keys of `Measures`, see metrics.py
@@ -33,13 +33,17 @@ NOT_YET = (
 
 
 def summary(
-    *, before: Measures | None = None, after: Measures | None = None, **about: JSON
+    *,
+    before: Measures | None = None,
+    after: Measures | None = None,
+    greedy: Measures | None = None,
+    **about: JSON,
 ) -> dict[str, JSON]:
     """Content of `summary.json`; an evaluation that was not made is null."""
+    evaluations = {"before": before, "after": after, "greedy": greedy}
     return {
         **about,
-        "before": None if before is None else block(before),
-        "after": None if after is None else block(after),
+        **{name: None if of is None else block(of) for name, of in evaluations.items()},
     }
 
 

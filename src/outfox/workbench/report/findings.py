@@ -70,6 +70,17 @@ def tiles(before: Block | None, after: Block | None) -> str:
     return f'<ul class="tiles">{shown}</ul>'
 
 
+def greedy(block: Block | None) -> str:
+    """One line on the evaluation at temperature 0, where one was made."""
+    if block is None or block.get("accuracy") is None:
+        return ""
+    return (
+        f'<p class="greedy">Always taking the likeliest token (temperature 0): '
+        f"{_percent(block, 'accuracy')} right, J {_plain(block, 'j')}, "
+        f"{_plain(block, 'calls')} searches a question.</p>"
+    )
+
+
 def by_kind(before: Block | None, after: Block | None) -> str:
     """A row per kind of question: accuracy before and after with intervals, searches, n."""
     was, now = _kinds(before), _kinds(after)

@@ -46,7 +46,7 @@ def render(run: RunFolder, *, decode: Decode | None = None) -> str:
         "title": escape(str(run.config.get("name", run.path.name))),
         "facts": _facts(run, rows),
         "headline": findings.headline(before, after),
-        "tiles": findings.tiles(before, after),
+        "tiles": findings.tiles(before, after) + findings.greedy(summary.get("greedy")),
         "kinds": findings.by_kind(before, after),
         "curves": _curves(rows),
         "stories": _stories(run, decode),
