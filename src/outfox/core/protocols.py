@@ -142,6 +142,11 @@ class Codec(Protocol):
         """Strings that end a completion: ends of actions, and of spans where a reading is due."""
         ...
 
+    @property
+    def calls(self) -> tuple[str, ...]:
+        """Strings that begin a call; a closed-book policy samples none of them."""
+        ...
+
     def render(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> Rendered:
         """The opening, up to where the policy begins to write."""
         ...

@@ -45,8 +45,8 @@ class EnginePolicy:
 
 
 def closed_book(policy: EnginePolicy) -> EnginePolicy:
-    """The same policy, unable to search: `<search>` is never sampled."""
-    return _forbid(policy, "<search>")
+    """The same policy, unable to call a tool: what begins a call is never sampled."""
+    return _forbid(policy, policy.codec.calls)
 
 
 def greedy(policy: EnginePolicy) -> EnginePolicy:
@@ -54,13 +54,15 @@ def greedy(policy: EnginePolicy) -> EnginePolicy:
     return replace(policy, sampling=replace(policy.sampling, temperature=0.0))
 
 
-def _forbid(policy: EnginePolicy, text: str) -> EnginePolicy:
-    if len(policy.codec.encode(text)) != 1:
-        raise ConfigError(
-            f"only a string of one token can be forbidden; {text!r} is "
-            f"{len(policy.codec.encode(text))} tokens: add it to the tokenizer"
-        )
-    forbidden = (*policy.sampling.forbidden, text)
+def _forbid(policy: EnginePolicy, texts: Sequence[str]) -> EnginePolicy:
+    for text in texts:
+        if (tokens := len(policy.codec.encode(text))) != 1:
+            raise ConfigError(
+                f"a closed-book policy samples no call; {text!r} is {tokens} tokens of this "
+                "tokenizer, and only one token can be forbidden: add it to the tokenizer, or set "
+                "solvability.source=world"
+            )
+    forbidden = (*policy.sampling.forbidden, *texts)
     return replace(policy, sampling=replace(policy.sampling, forbidden=forbidden))
 
 

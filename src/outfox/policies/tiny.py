@@ -59,8 +59,12 @@ _MARKS = tuple(f.format(m) for m in ":?" for f in (" {} ", "  {}", "  {} "))
 _NEVER = -1000.0
 
 
-def build_tokenizer(words: Sequence[str], *, context: int = 1024) -> PreTrainedTokenizerFast:
+def build_tokenizer(
+    words: Sequence[str], *, context: int = 1024, tools: Sequence[str] = ()
+) -> PreTrainedTokenizerFast:
     """A tokenizer in which each of `words` (or names of several words) is one token everywhere.
+
+    `tools`: names that are tags, too; their tokens come last, `search` has its own.
 
     Of all ways to cut a text into pieces it takes the one with the fewest, ties to the longest
     (Viterbi over a Unigram model of nearly equal scores). Raises ConfigError for an empty word or
@@ -76,9 +80,11 @@ def build_tokenizer(words: Sequence[str], *, context: int = 1024) -> PreTrainedT
     table |= dict.fromkeys(_MARKS, -1.01)
     tokenizer = Tokenizer(models.Unigram(list(table.items()), unk_id=0, byte_fallback=True))
     tokenizer.normalizer = normalizer
-    tokenizer.decoder = _decoder()
+    own = [f"<{slash}{name}>" for name in tools for slash in ("", "/")]
+    tags = tuple(dict.fromkeys((*TAGS, *own)))
+    tokenizer.decoder = _decoder((PAD, END, *ROLES, *tags, *READINGS))
     tokenizer.add_special_tokens([AddedToken(t, normalized=False) for t in (PAD, END, *ROLES)])
-    tokenizer.add_tokens([AddedToken(tag, normalized=False) for tag in (*TAGS, *READINGS)])
+    tokenizer.add_tokens([AddedToken(tag, normalized=False) for tag in (*tags, *READINGS)])
     return PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
         pad_token=PAD,
@@ -108,9 +114,9 @@ def _normalizer() -> normalizers.Normalizer:
     )
 
 
-def _decoder() -> decoders.Decoder:
-    """Removes exactly the spaces that `_normalizer` added."""
-    special = "|".join(re.escape(token) for token in SPECIAL)
+def _decoder(tokens: Sequence[str]) -> decoders.Decoder:
+    """Removes exactly the spaces that `_normalizer` added after one of `tokens`."""
+    special = "|".join(re.escape(token) for token in tokens)
     added = rf"(?:\A|(?<={_OPENER}|{special})) "
     return decoders.Sequence(
         [decoders.ByteFallback(), decoders.Fuse(), decoders.Replace(Regex(added), "")]

@@ -90,6 +90,7 @@ class LineCodec:
     """A Codec in which a line is an action: `search QUERY` or `answer TEXT`; bytes are tokens."""
 
     stop: tuple[str, ...] = ("\n",)
+    calls: tuple[str, ...] = ("search",)
 
     def render(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> Rendered:
         lines: list[str] = []

@@ -4,7 +4,8 @@
     <think>currency of France : Euro</think><answer>Euro [d7]</answer>
 
 Tags inside thinking are ignored; the first complete action ends the turn; an opening tag inside an
-unclosed action starts anew. Differs from Search-R1 in that it finds actions by a scan, not by one
+unclosed action starts anew. A tool of one text has a tag of its own name, as `search` has:
+`<opening_hours>library</opening_hours>`. Differs from Search-R1 in that it finds actions by a scan, not by one
 regular expression over everything, and in that failures are typed.
 """
 
@@ -12,17 +13,17 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, cast
+from functools import lru_cache
 
-from outfox.core.errors import ContractError
+from outfox.core.errors import ConfigError, ContractError
 from outfox.core.protocols import Parsed
-from outfox.core.types import Action, ParseError, ParseFault, ToolCall
+from outfox.core.types import Action, ParseError, ParseFault, ToolCall, ToolSpec
 
-Tag = Literal["think", "search", "answer", "information"]
-_TAG = re.compile(r"<(/?)(think|search|answer|information)>")
-_TAG_LIKE = re.compile(r"<(?=\s*/?\s*(?:think|search|answer|information)\b)", re.IGNORECASE)
+SEARCH: Mapping[str, str] = {"search": "query"}
+"""Tool to its one parameter."""
+_OWN = ("think", "answer", "information")
 _READING = re.compile(r"\[(?=(?:un)?sure\])", re.IGNORECASE)
 _FORGED = re.compile(r"<\s*/?\s*information\b[^<>]*>|\[(?:un)?sure\]", re.IGNORECASE)
 _FORGED_IN_THOUGHT = re.compile(
@@ -34,6 +35,8 @@ _VALUE_MARKS = (" : ", " ? ")
 """A value follows: `:` states it, `?` drafts it."""
 
 ACTION_ENDS = ("</search>", "</answer>")
+
+_NAME = re.compile(r"[A-Za-z][\w-]*")
 
 MESSAGES: dict[ParseFault, str] = {
     "no_action": "No action was found. Write a search or an answer.",
@@ -49,7 +52,7 @@ MESSAGES: dict[ParseFault, str] = {
 class Block:
     """One block of a policy text, in characters: `text[start:end]` with its tags."""
 
-    tag: Tag
+    tag: str
     start: int
     inner_start: int
     inner_end: int
@@ -60,12 +63,48 @@ class Block:
         return text[self.inner_start : self.inner_end]
 
 
-def blocks(text: str) -> list[Block]:
+@lru_cache(maxsize=64)
+def _tag(tools: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile(rf"<(/?)({'|'.join((*_OWN, *tools))})>")
+
+
+@lru_cache(maxsize=64)
+def _tag_like(tools: tuple[str, ...]) -> re.Pattern[str]:
+    names = "|".join((*_OWN, *tools))
+    return re.compile(rf"<(?=\s*/?\s*(?:{names})\b)", re.IGNORECASE)
+
+
+def text_parameters(specs: Iterable[ToolSpec]) -> dict[str, str]:
+    """Tool to the one parameter that a tag fills.
+
+    Raises ConfigError for a name that is no tag, and for a tool that needs more, less or other than
+    one text.
+    """
+    found: dict[str, str] = {}
+    for spec in specs:
+        if spec.name in _OWN or not _NAME.fullmatch(spec.name):
+            raise ConfigError(
+                f"a tool is called by a tag of its name, a word other than {', '.join(_OWN)}; "
+                f"got '{spec.name}': give it another name, @outfox.tool(name=...)"
+            )
+        needed = [str(name) for name in spec.parameters.get("required", ())]
+        properties = spec.parameters.get("properties", {})
+        if len(needed) != 1 or properties.get(needed[0], {}).get("type") != "string":
+            takes = ", ".join(f"{n}: {properties[n].get('type', 'any')}" for n in needed)
+            raise ConfigError(
+                f"a tool that is called by a tag needs exactly one text; {spec.name} needs "
+                f"({takes}): make one parameter `str` and give the others defaults"
+            )
+        found[spec.name] = needed[0]
+    return found
+
+
+def blocks(text: str, tools: Mapping[str, str] = SEARCH) -> list[Block]:
     """Complete blocks in order; then the last opened one where it was never closed."""
     found: list[Block] = []
-    opened: tuple[Tag, int, int] | None = None
-    for match in _TAG.finditer(text):
-        tag = cast(Tag, match[2])
+    opened: tuple[str, int, int] | None = None
+    for match in _tag(tuple(tools)).finditer(text):
+        tag = match[2]
         if opened is not None and opened[0] == "think" and (tag != "think" or not match[1]):
             continue  # Whatever stands in thinking is thinking.
         if not match[1]:
@@ -98,27 +137,28 @@ def blocks(text: str) -> list[Block]:
     return found
 
 
-def action_end(text: str) -> int | None:
+def action_end(text: str, tools: Mapping[str, str] = SEARCH) -> int | None:
     """Where the first complete action ends; what follows is no part of the turn."""
-    for block in blocks(text):
-        if block.closed and block.tag in ("search", "answer"):
+    for block in blocks(text, tools):
+        if block.closed and (block.tag == "answer" or block.tag in tools):
             return block.end
     return None
 
 
-def parse(text: str) -> Parsed:
+def parse(text: str, tools: Mapping[str, str] = SEARCH) -> Parsed:
     """A finished policy text as an action or a typed error."""
-    found = blocks(text)
-    end = action_end(text)
+    found = blocks(text, tools)
+    end = action_end(text, tools)
     flags = ("forged_observation",) if forged(text[:end], found) else ()
     for block in found:
-        if not block.closed or block.tag not in ("search", "answer"):
+        if not block.closed or (block.tag != "answer" and block.tag not in tools):
             continue
         inner = block.inner(text)
-        if block.tag == "search":
+        if block.tag in tools:
             if blank(inner):
                 return Parsed(error=_error("empty_query"), flags=flags)
-            call = ToolCall(id="call", name="search", arguments={"query": inner.strip()})
+            arguments = {tools[block.tag]: inner.strip()}
+            call = ToolCall(id="call", name=block.tag, arguments=arguments)
             return Parsed(action=Action(calls=(call,)), flags=flags)
         if _answers(text, found) > 1:
             return Parsed(error=_error("several_answers"), flags=flags)
@@ -126,15 +166,21 @@ def parse(text: str) -> Parsed:
         if blank(answer):
             return Parsed(error=_error("empty_answer"), flags=flags)
         return Parsed(action=Action(answer=answer, citations=citations), flags=flags)
-    unclosed = bool(found) and not found[-1].closed and found[-1].tag == "search"
+    unclosed = bool(found) and not found[-1].closed and found[-1].tag in tools
     return Parsed(error=_error("malformed_call" if unclosed else "no_action"), flags=flags)
 
 
-def write(action: Action, thought: str = "", *, spaced: bool = False) -> str:
+def write(
+    action: Action,
+    thought: str = "",
+    *,
+    spaced: bool = False,
+    tools: Mapping[str, str] = SEARCH,
+) -> str:
     """The text that `parse` reads back as this action.
 
-    Raises ContractError where the tags cannot say it: several calls, another tool than `search`,
-    or a text that holds tags, brackets like a citation or nothing but blanks.
+    Raises ContractError where the tags cannot say it: several calls, a tool that is none of
+    `tools`, or a text that holds tags, brackets like a citation or nothing but blanks.
     """
     space = " " if spaced else ""
     thinking = f"<think>{space}{thought}</think>" if thought else ""
@@ -142,14 +188,15 @@ def write(action: Action, thought: str = "", *, spaced: bool = False) -> str:
         cited = "".join(f" [{one}]" for one in action.citations)
         text = f"{thinking}<answer>{space}{action.answer}{cited}</answer>"
     else:
-        queries = [call.arguments.get("query") for call in action.calls if call.name == "search"]
-        if len(queries) != len(action.calls) or len(queries) != 1:
+        names = [call.name for call in action.calls]
+        if len(names) != 1 or names[0] not in tools:
             raise ContractError(
-                "the tags write one call of 'search' or an answer per turn; got calls "
-                f"{[call.name for call in action.calls]}: use another codec"
+                f"the tags write one call of {' or '.join(map(repr, tools))} or an answer per "
+                f"turn; got calls {names}: use another codec"
             )
-        text = f"{thinking}<search>{space}{queries[0]}</search>"
-    if not same_action(parse(text).action, action):
+        argument = action.calls[0].arguments.get(tools[names[0]])
+        text = f"{thinking}<{names[0]}>{space}{argument}</{names[0]}>"
+    if not same_action(parse(text, tools).action, action):
         raise ContractError(
             f"an action is read back as it was written; {text!r} is not: leave out tags, "
             "citation brackets and outer blanks in thought, query and answer"
@@ -201,13 +248,13 @@ def split_citations(text: str) -> tuple[str, tuple[str, ...]]:
     return _CITATION.sub("", text).strip(), tuple(_CITATION.findall(text))
 
 
-def escape(text: str, control: Collection[str] = ()) -> str:
+def escape(text: str, control: Collection[str] = (), tools: Mapping[str, str] = SEARCH) -> str:
     """Environment text in which no tag, reading mark or `control` token is written out.
 
     Their `<` becomes `&lt;`, their `[` `&#91;`. Control tokens that begin otherwise are left to the
     tokenizer, which is told to split them.
     """
-    text = _READING.sub("&#91;", _TAG_LIKE.sub("&lt;", text))
+    text = _READING.sub("&#91;", _tag_like(tuple(tools)).sub("&lt;", text))
     for token in control:
         if token.startswith("<") and token in text:
             text = text.replace(token, "&lt;" + token[1:])
@@ -222,7 +269,7 @@ def blank(text: str) -> bool:
 def _answers(text: str, found: Sequence[Block]) -> int:
     """Opening answer tags outside thinking."""
     thoughts = [block for block in found if block.tag == "think"]
-    starts = [m.start() for m in _TAG.finditer(text) if m[0] == "<answer>"]
+    starts = [m.start() for m in re.finditer("<answer>", text)]
     return sum(not any(b.start <= start < b.end for b in thoughts) for start in starts)
 
 

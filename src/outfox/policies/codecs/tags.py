@@ -3,6 +3,8 @@
     chat template │ <think>…</think>[sure]<search>q</search> │ <information>…</information> │ …
     prompt        │ policy          env   policy             │ environment                  │ policy
 
+A tool of the user's own has a tag of its name beside `<search>` (`tools`).
+
 Observations are inserted as text; no chat role stands between them. Differs from Search-R1: text of
 an environment is escaped and cut in tokens with its tag closed, tags inside thinking are ignored,
 and a reading may follow a thought (`pauses`).
@@ -36,6 +38,9 @@ SEARCH_R1_INSTRUCTIONS = (
 """The prompt of Search-R1 (Jin et al. 2025), for the setting `instructions`."""
 
 
+_NO_TOOLS: Mapping[str, str] = {}
+
+
 class Tokenizer(Protocol):
     """What the codec needs of a Hugging Face tokenizer."""
 
@@ -60,6 +65,7 @@ class Tags:
     after an opening tag, for tokenizers whose words carry their leading blank; None decides by the
     vocabulary. `separator` stands around an observation; None is a blank line as in Search-R1, or
     nothing where the tag is one token. `instructions` are put before the first user message.
+    `tools`: tools besides `search` that have a tag, each with the one parameter that it fills.
     Raises ConfigError where the tokenizer has no chat template, or one that opens a thought itself.
     """
 
@@ -71,6 +77,7 @@ class Tags:
         spaced: bool | None = None,
         separator: str | None = None,
         instructions: str = "",
+        tools: Mapping[str, str] = _NO_TOOLS,
     ) -> None:
         if not tokenizer.chat_template:
             raise ConfigError(
@@ -80,6 +87,7 @@ class Tags:
         self._tokenizer = tokenizer
         self._pauses = pauses
         self._instructions = instructions
+        self._tools = {**markup.SEARCH, **tools}
         self._control = tuple(str(t.content) for t in tokenizer.added_tokens_decoder.values())
         self._acting = frozenset(tokenizer.all_special_ids) - {tokenizer.unk_token_id}
         self._piece = lru_cache(maxsize=1 << 18)(self._decode_after)
@@ -99,7 +107,12 @@ class Tags:
 
     @property
     def stop(self) -> tuple[str, ...]:
-        return ("</think>", *markup.ACTION_ENDS) if self._pauses else markup.ACTION_ENDS
+        ends = (*(f"</{name}>" for name in self._tools), "</answer>")
+        return ("</think>", *ends) if self._pauses else ends
+
+    @property
+    def calls(self) -> tuple[str, ...]:
+        return tuple(f"<{name}>" for name in self._tools)
 
     # -- messages to tokens ------------------------------------------------------------------------
     def render(self, messages: Sequence[Message], tools: Sequence[ToolSpec] = ()) -> Rendered:
@@ -150,13 +163,13 @@ class Tags:
 
     # -- policy text -------------------------------------------------------------------------------
     def parse(self, text: str, *, finished: bool = True, after_observation: bool = False) -> Parsed:
-        if finished or markup.action_end(text) is not None:
-            return markup.parse(text)
+        if finished or markup.action_end(text, self._tools) is not None:
+            return markup.parse(text, self._tools)
         paused = self._pause(text, after_observation) if self._pauses else None
-        return Parsed(paused=paused, flags=markup.parse(text).flags)
+        return Parsed(paused=paused, flags=markup.parse(text, self._tools).flags)
 
     def write(self, action: Action, thought: str = "") -> str:
-        return markup.write(action, thought, spaced=self._spaced)
+        return markup.write(action, thought, spaced=self._spaced, tools=self._tools)
 
     def spans(
         self, token_ids: Ints, *, after_observation: bool, continued: bool = False
@@ -177,7 +190,7 @@ class Tags:
                 found.append(Span(name=name, start=start, end=end))
 
         follows_thought = continued
-        for k, block in enumerate(markup.blocks(text)):
+        for k, block in enumerate(markup.blocks(text, self._tools)):
             if follows_thought and block.tag != "information":
                 add("decision", (block.start, block.inner_start))
             follows_thought = block.tag == "think"
@@ -189,13 +202,13 @@ class Tags:
                 noted = after_observation and not continued and k == 0
                 add("note" if noted else "draft", markup.value_range(text, block))
             elif block.tag != "information":
-                add("query" if block.tag == "search" else "answer", inner)
+                add("answer" if block.tag == "answer" else "query", inner)
                 break
         return tuple(found)
 
     # -- inside ------------------------------------------------------------------------------------
     def _pause(self, text: str, after_observation: bool) -> str | None:
-        found = markup.blocks(text)
+        found = markup.blocks(text, self._tools)
         if not found or found[-1].tag != "think" or not found[-1].closed:
             return None
         last = found[-1]
@@ -223,7 +236,7 @@ class Tags:
     def _body(self, messages: Sequence[Message]) -> str:
         joiner, lead = (" ", " ") if self._spaced else ("\n", "")
         body = joiner.join(message.content.strip() for message in messages)
-        return lead + markup.escape(body, self._control)
+        return lead + markup.escape(body, self._control, self._tools)
 
     def _cut(self, body: Ints, room: int) -> int:
         """The most tokens, at most `room`, that end with a whole code point."""
