@@ -4,9 +4,9 @@
     <think>currency of France : Euro</think><answer>Euro [d7]</answer>
 
 Tags inside thinking are ignored; the first complete action ends the turn; an opening tag inside an
-unclosed action starts anew. A tool of one text has a tag of its own name, as `search` has:
-`<opening_hours>library</opening_hours>`. Differs from Search-R1 in that it finds actions by a scan, not by one
-regular expression over everything, and in that failures are typed.
+unclosed action starts anew. A tool of one text has a tag of its name, as `search` has. Differs from
+Search-R1 in that it finds actions by a scan, not by one regular expression over everything, and in
+that failures are typed.
 """
 
 from __future__ import annotations
