@@ -29,6 +29,7 @@ __all__ = [
     "RecipeFile",
     "apply_overrides",
     "dump_yaml",
+    "find_recipe",
     "load_recipe",
     "load_yaml",
     "merge",
@@ -139,13 +140,18 @@ def load_recipe(name: str | Path, overrides: Sequence[str] = ()) -> RecipeFile:
 
 
 def _load_recipe(name: str, folder: Path, seen: tuple[Path, ...]) -> RecipeFile:
-    path = _find_recipe(name, folder)
+    path = find_recipe(name, folder)
     if path in seen:
         raise ConfigError(f"{path}: a recipe may not extend itself; remove `extends: {name}`")
     data: JSON = load_yaml(path)
     if not isinstance(data, dict):
         raise ConfigError(f"{path}: a recipe is a mapping of settings, not {_brief(data)}")
     own = dict(cast("dict[str, JSON]", data))
+    if "variants" in own:
+        raise ConfigError(
+            f"{path}: a recipe makes one run, and this is a comparison of several: "
+            f"`outfox train {name}` makes those; for one run give its base"
+        )
     base_name = own.pop("extends", None)
     if base_name is None:
         return RecipeFile(name=path.stem, path=path, folders=(path.parent,), data=own)
@@ -160,8 +166,11 @@ def _load_recipe(name: str, folder: Path, seen: tuple[Path, ...]) -> RecipeFile:
     )
 
 
-def _find_recipe(name: str, folder: Path) -> Path:
-    """`*.yaml` and anything with a slash is a path; the rest names a shipped recipe."""
+def find_recipe(name: str, folder: Path = Path()) -> Path:
+    """`*.yaml` and anything with a slash is a path; the rest names a shipped recipe.
+
+    Raises ConfigError.
+    """
     if name.endswith((".yaml", ".yml")) or "/" in name or "\\" in name:
         path = (folder / name).expanduser().resolve()
         if not path.is_file():
@@ -176,7 +185,7 @@ def _find_recipe(name: str, folder: Path) -> Path:
 def merge(base: JSON, over: JSON) -> JSON:
     """`over` on top of `base`: mappings key by key, everything else replaced whole.
 
-    A part of another `type` replaces the base's part and its settings.
+    A part of another `type` replaces the base's part and its settings; `{}` empties a mapping.
     """
     if not isinstance(base, dict) or not isinstance(over, dict):
         return over
@@ -184,7 +193,7 @@ def merge(base: JSON, over: JSON) -> JSON:
     if "type" in above and above["type"] != below.get("type"):
         return above
     merged = {
-        key: merge(_opened(key, below[key], value), value) if key in below else value
+        key: merge(_opened(key, below[key], value), value) if value and key in below else value
         for key, value in above.items()
     }
     return {**below, **merged}
