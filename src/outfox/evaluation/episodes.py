@@ -10,6 +10,7 @@ from typing import cast
 
 from outfox.core.results import Score
 from outfox.core.types import JSON, Task, Trajectory
+from outfox.rewards.evidence import made_relevant_call
 from outfox.rewards.matchers import is_abstention
 
 _NAMES_CONFLICT = re.compile(
@@ -38,7 +39,7 @@ class Episode:
     abstained: bool
     calls: int
     relevant: bool
-    """A call returned a passage of the task's `relevant_ids`."""
+    """A call returned a passage of the task's `relevant_ids`; without labels, anything at all."""
     tokens: int
     """Policy-owned tokens."""
     reward: float | None
@@ -59,7 +60,6 @@ def episode(trajectory: Trajectory, score: Score) -> Episode:
     correct = score.outcome in ("right", "unsupported") or (
         score.outcome == "abstained" and not answerable
     )
-    returned = {document.id for document in trajectory.documents}
     resolved = (1.0 if names_conflict(trajectory) else 0.6) if correct else 0.0
     return Episode(
         question=trajectory.task.task_id,
@@ -71,7 +71,7 @@ def episode(trajectory: Trajectory, score: Score) -> Episode:
         right=correct,
         abstained=abstained,
         calls=len(trajectory.calls),
-        relevant=bool(returned & _ids(metadata, "relevant_ids")),
+        relevant=made_relevant_call(trajectory),
         tokens=trajectory.policy_tokens,
         reward=score.total,
         resolved=resolved,

@@ -79,19 +79,35 @@ def made_relevant_call(trajectory: Trajectory, *, for_abstention: bool = False) 
     )
 
 
+def returned(trajectory: Trajectory) -> tuple[Document, ...]:
+    """Documents that came back; the text of a result without any is one, which nobody can cite."""
+    return tuple(
+        document
+        for result in trajectory.results
+        for document in result.documents or _plain_text(result)
+    )
+
+
+def _plain_text(result: ToolResult) -> tuple[Document, ...]:
+    if is_empty(result):
+        return ()
+    return (Document(id="", text=result.content, source=result.name),)
+
+
 def supported(trajectory: Trajectory) -> bool | None:
     """Does a document returned in this episode support the answer?
 
     True where the answer (or, when it is right, an alias) stands in such a document and not in the
     question, and the document is about the task: one of its labelled passages, or one that names
-    one of its entities; without labels any document is. Where the answer's words prove nothing
+    one of its entities; without labels any document is. Text of a tool that returns no documents
+    counts like one. Where the answer's words prove nothing
     (yes and no, a choice, an answer that the question contains) a labelled gold passage decides,
     and without labels None: nobody can say.
     """
     answer = trajectory.answer
     if answer is None:
         return None
-    about = [document for document in trajectory.documents if is_about(trajectory.task, document)]
+    about = [document for document in returned(trajectory) if is_about(trajectory.task, document)]
     if not about:
         return False
     gold = parse_reference(trajectory.task.reference, row=trajectory.task.task_id)
