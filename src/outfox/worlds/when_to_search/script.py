@@ -6,10 +6,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from outfox.core.errors import ContractError
 from outfox.core.protocols import Codec
 from outfox.core.results import Event
-from outfox.core.types import Action, Message, ToolCall
+from outfox.core.types import JSON, Action, Message, ToolCall
 
 SURE, UNSURE = "[sure]", "[unsure]"
 _CALL_ID = "call"
@@ -46,9 +48,17 @@ class Hand:
                 return about, said
         raise ContractError(f"no token of {whole!r} begins with its value {value!r}")
 
-    def search(self, query: str) -> str:
-        call = ToolCall(id=_CALL_ID, name="search", arguments={"query": query})
+    def call(self, name: str, arguments: Mapping[str, JSON]) -> str:
+        call = ToolCall(id=_CALL_ID, name=name, arguments=arguments)
         return self._codec.write(Action(calls=(call,)))
+
+    def said_from(self, name: str, arguments: Mapping[str, JSON]) -> int:
+        """Where in the text of a call its first argument begins: behind what decides."""
+        first = next(iter(arguments))
+        return self.call(name, {**arguments, first: _PROBE}).index(_PROBE)
+
+    def answered_from(self) -> int:
+        return self.answer(_PROBE).index(_PROBE)
 
     def answer(self, text: str) -> str:
         return self._codec.write(Action(answer=text))
@@ -91,8 +101,19 @@ class Script:
 
     def search(self, query: str, *, decided: bool = True, trained: bool = True) -> None:
         """`decided` False: what is searched for is trained, not that it is searched."""
-        text = self._hand.search(query)
-        cut = 0 if decided else text.index(query)
+        self.call("search", {"query": query}, decided=decided, trained=trained)
+
+    def call(
+        self,
+        name: str,
+        arguments: Mapping[str, JSON],
+        *,
+        decided: bool = True,
+        trained: bool = True,
+    ) -> None:
+        """A call of any tool that the codec can write."""
+        text = self._hand.call(name, arguments)
+        cut = 0 if decided else self._hand.said_from(name, arguments)
         if cut:
             self._policy(text[:cut], False)
         self._policy(text[cut:], trained)
@@ -100,7 +121,7 @@ class Script:
     def answer(self, text: str, *, decided: bool = True) -> None:
         """`decided` False: what is answered is trained, not that it is answered."""
         whole = self._hand.answer(text)
-        cut = 0 if decided else whole.index(text)
+        cut = 0 if decided else self._hand.answered_from()
         if cut:
             self._policy(whole[:cut], False)
         self._policy(whole[cut:], True)
