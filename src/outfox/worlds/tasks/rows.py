@@ -71,30 +71,38 @@ def load_tasks(path: Path) -> tuple[Task, ...]:
     Raises DataError: no such file, no row, a missing column or a gold that no matcher can use; the
     message names the row (from 1) and the column.
     """
+    return tuple(load_rows(path).values())
+
+
+def load_rows(path: Path) -> dict[int, Task]:
+    """The same by row number: a `.jsonl` file's line, empty ones counted."""
     if not path.is_file():
         raise DataError(f"tasks are a .jsonl or .parquet file; {path} is none: check tasks.path")
     if path.suffix == ".parquet":
-        rows: Iterable[Any] = pq.read_table(path).to_pylist()
-    else:
-        rows = _json_lines(path)
-    return tasks_from_rows(cast(Iterable[Any], rows), name=path.stem)
+        table: Iterable[Any] = pq.read_table(path).to_pylist()
+        return _tasks(enumerate(table, start=1), path.stem)
+    return _tasks(_json_lines(path), path.stem)
 
 
 def tasks_from_rows(rows: Iterable[Any], *, name: str = "rows") -> tuple[Task, ...]:
     """Tasks of rows in memory; see `load_tasks`."""
-    tasks = tuple(_task(row, f"{name} row {i}", f"{name}-{i}") for i, row in enumerate(rows, 1))
+    return tuple(_tasks(enumerate(rows, start=1), name).values())
+
+
+def _tasks(rows: Iterable[tuple[int, Any]], name: str) -> dict[int, Task]:
+    tasks = {number: _task(row, f"{name} row {number}", f"{name}-{number}") for number, row in rows}
     if not tasks:
         raise DataError(f"a task file holds at least one row; {name} holds none")
     return tasks
 
 
-def _json_lines(path: Path) -> Iterable[Any]:
+def _json_lines(path: Path) -> Iterable[tuple[int, Any]]:
     with path.open(encoding="utf-8") as lines:
         for number, line in enumerate(lines, start=1):
             if not line.strip():
                 continue
             try:
-                yield json.loads(line)
+                yield number, json.loads(line)
             except json.JSONDecodeError as error:
                 where = f"{path.stem} row {number}"
                 raise DataError(f"{where}: every row is a JSON object; {error}") from error

@@ -1,0 +1,134 @@
+"""A world of the user's own: tasks from rows, passages from a corpus, tools from functions.
+
+    tasks.path ─▶ train | held out        corpus.path ─▶ BM25 ─▶ search        tools ─▶ as they are
+         └──────▶ lexicon, demonstrations ◀──────┘
+
+A tiny policy is built from its words, and taught by rows that say how they are answered
+(`shown.py`). A model that can already write actions needs neither.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from outfox.core.errors import ConfigError
+from outfox.core.protocols import Codec, Tool
+from outfox.core.seeding import rng
+from outfox.core.types import Task, ToolCall
+from outfox.worlds.environments.tools import ToolEnvironments
+from outfox.worlds.retrieval.bm25 import BM25
+from outfox.worlds.retrieval.corpus import load_corpus
+from outfox.worlds.rows.demonstrations import Mix, RowDemonstrations, Words
+from outfox.worlds.rows.lexicon import make_lexicon
+from outfox.worlds.rows.shown import Shown, labelled, read_row
+from outfox.worlds.tasks.rows import RowTasks, load_rows
+from outfox.worlds.tools.search import SearchTool
+from outfox.worlds.world import DemonstrationSource, Supplies, World, balanced
+
+_MIX = Mix()
+_WORDS = {
+    "en": Words(unknown="unknown", nothing="Nothing was found."),
+    "zh": Words(unknown="未知", nothing="没有找到。"),
+}
+
+
+def make(
+    supplies: Supplies,
+    *,
+    language: str = "en",
+    held_out: float = 0.1,
+    seed: int = 0,
+    top_k: int = 3,
+    show_ids: bool = True,
+    timeout_seconds: float = 60.0,
+    demonstrations: Mix = _MIX,
+) -> World:
+    """`held_out`: share of the rows, drawn by seed, that training never sees; `demonstrations`:
+    what the cold start is made of.
+
+    Raises ConfigError where there are no rows, or too few to hold some out, or nothing to call;
+    DataError for a row that cannot be used.
+    """
+    if supplies.tasks is None:
+        raise ConfigError("the world 'rows' takes its tasks from a file: set tasks.path")
+    if supplies.corpus is None and not supplies.tools:
+        raise ConfigError("the world 'rows' needs something to call: set corpus.path or tools")
+    documents = load_corpus(supplies.corpus) if supplies.corpus else ()
+    retriever = BM25(documents) if documents else None
+    words = _WORDS.get(language, _WORDS["en"])
+
+    def tools(task: Task | None, episode_seed: int) -> Sequence[Tool]:
+        own = [made() for made in supplies.tools]
+        if retriever is None:
+            return own
+        search = SearchTool(
+            retriever, episode_seed, top_k=top_k, show_ids=show_ids, nothing=words.nothing
+        )
+        return [search, *own]
+
+    specs = [tool.spec for tool in tools(None, seed)]
+    rows = labelled(
+        [
+            read_row(task, f"{supplies.tasks.name} row {number}", specs, unknown=words.unknown)
+            for number, task in load_rows(supplies.tasks).items()
+        ]
+    )
+    lexicon = make_lexicon(rows, documents, phrases=(words.unknown, words.nothing))
+    if retriever is not None:
+        rows = tuple(map(_searching, rows))
+    test, train = _split(rows, held_out, seed)
+    environment = ToolEnvironments(tools=tools, timeout_seconds=timeout_seconds)
+    environment(rows[0].task, seed)  # It refuses two tools of one name.
+
+    def demonstrator(codec: Codec, *, readings: bool = False) -> DemonstrationSource:
+        return RowDemonstrations(
+            train,
+            test,
+            codec,
+            environment,
+            tools=specs,
+            words=words,
+            mix=demonstrations,
+            seed=seed,
+            readings=readings,
+        )
+
+    return World(
+        name=supplies.tasks.stem,
+        language=language,
+        train=RowTasks([row.task for row in train], seed=seed),
+        held_out=balanced([row.task for row in test], seed),
+        environment=environment,
+        retriever=retriever,
+        demonstrations=demonstrator,
+        lexicon=lexicon,
+    )
+
+
+part = make
+
+
+def _split(
+    rows: Sequence[Shown], share: float, seed: int
+) -> tuple[Sequence[Shown], Sequence[Shown]]:
+    """Held out, and the rest, in seeded order."""
+    shuffled = list(rows)
+    rng(seed, "held-out").shuffle(shuffled)
+    count = round(share * len(shuffled))
+    if not 0 < count < len(shuffled):
+        raise ConfigError(
+            f"world.held_out leaves rows on both sides; {share:g} of {len(shuffled)} rows is "
+            f"{count}: give more rows or another share"
+        )
+    return shuffled[:count], shuffled[count:]
+
+
+def _searching(row: Shown) -> Shown:
+    """A row that does not say what to call searches for its question."""
+    if row.calls or row.known:
+        return row
+    question = " ".join(row.task.prompt[-1].content.split())
+    return replace(
+        row, calls=(ToolCall(id="call-0", name="search", arguments={"query": question}),)
+    )
