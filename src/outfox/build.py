@@ -25,7 +25,8 @@ from outfox.evaluation.solvability import refresh
 from outfox.learning.algorithms import Algorithm, algorithm
 from outfox.loop import Imitate, Probe, Reinforce
 from outfox.policies.codecs.check import check_codec
-from outfox.policies.engine_policy import EnginePolicy
+from outfox.policies.codecs.markup import text_parameters
+from outfox.policies.engine_policy import EnginePolicy, closed_book
 from outfox.policies.loading import LoadedModel, load
 from outfox.policies.tiny import build_model, build_tokenizer
 from outfox.rewards.rubric import RubricTree
@@ -98,9 +99,11 @@ def assemble(file: RecipeFile, *, allow_user_code: bool = True, ranks: Ranks = A
     recipe = validate(Recipe, {"name": file.name, **file.data})
     parts = Parts(allow_user_code=allow_user_code, folders=file.folders)
     readings = _readings(recipe)
-    world = _world(recipe, parts, file.folders)
+    supplies = _supplies(recipe, parts, file.folders)
+    world: World = parts.make("world", recipe.world, supplies)
+    recipe = replace(recipe, codec=_codec(recipe, supplies))
     model = _model(recipe, world, file.folders)
-    codec: Codec = parts.make("codec", _codec(recipe), model.tokenizer)
+    codec: Codec = parts.make("codec", recipe.codec, model.tokenizer)
     check_codec(codec)
     engine: Engine = parts.make("engine", recipe.engine, model.model, model.tokenizer)
     chosen = algorithm(recipe.algorithm, parts)
@@ -112,14 +115,12 @@ def assemble(file: RecipeFile, *, allow_user_code: bool = True, ranks: Ranks = A
         config=_resolved(recipe, parts, rubric),
         parts=parts,
         world=world,
-        evaluated=_evaluated(recipe, parts, file.folders, world),
+        evaluated=_evaluated(recipe, parts, supplies, world),
         model=model,
         codec=codec,
         engine=engine,
         policy=EnginePolicy(
-            engine,
-            codec,
-            sampling=Sampling(temperature=recipe.sampling.temperature),
+            engine, codec, sampling=Sampling(temperature=recipe.sampling.temperature)
         ),
         rubric=rubric,
         table=table,
@@ -206,22 +207,21 @@ def _replay_start(system: System) -> int:
 
 
 # -- the parts ------------------------------------------------------------------------------------
-def _world(recipe: Recipe, parts: Parts, folders: tuple[Path, ...], where: str = "world") -> World:
+def _supplies(recipe: Recipe, parts: Parts, folders: tuple[Path, ...]) -> Supplies:
     tools = [_tool(parts, tool, f"tools.{index}") for index, tool in enumerate(recipe.tools)]
-    supplies = Supplies(
+    return Supplies(
         tools=tuple(tools),
         tasks=_found(recipe.tasks.path, folders),
         corpus=_found(recipe.corpus.path, folders),
     )
-    return parts.make("world", recipe.world, supplies, where=where)
 
 
-def _evaluated(recipe: Recipe, parts: Parts, folders: tuple[Path, ...], trained: World) -> World:
+def _evaluated(recipe: Recipe, parts: Parts, supplies: Supplies, trained: World) -> World:
     """The world with `eval.world` laid over it. Raises ConfigError: other questions."""
     if not recipe.eval.world:
         return trained
     changed = replace(recipe.world, settings=merge(recipe.world.settings, recipe.eval.world))
-    made = _world(replace(recipe, world=changed), parts, folders, "eval.world")
+    made: World = parts.make("world", changed, supplies, where="eval.world")
     return made.keeping_questions_of(trained, key="eval.world")
 
 
@@ -259,7 +259,8 @@ def _model(recipe: Recipe, world: World, folders: tuple[Path, ...]) -> LoadedMod
             "to a model folder"
         )
     words = (*world.lexicon.words, *world.lexicon.names)
-    tokenizer = build_tokenizer(words, context=settings.context)
+    called = tuple(recipe.codec.settings.get("tools", ()))
+    tokenizer = build_tokenizer(words, context=settings.context, tools=called)
     sizes = {f.name: getattr(settings, f.name) for f in fields(settings) if f.name != "path"}
     return LoadedModel(model=build_model(tokenizer, seed=recipe.seed, **sizes), tokenizer=tokenizer)
 
@@ -275,9 +276,11 @@ def _readings(recipe: Recipe) -> dict[str, Reading]:
     return found
 
 
-def _codec(recipe: Recipe) -> Part:
-    """The codec pauses where a reading is due, and nowhere else."""
-    return _with(recipe.codec, pauses=bool(recipe.readings))
+def _codec(recipe: Recipe, supplies: Supplies) -> Part:
+    """The codec pauses where a reading is due, and calls the user's tools by their names."""
+    tools = text_parameters(made().spec for made in supplies.tools)
+    codec = _with(recipe.codec, tools=tools) if tools else recipe.codec
+    return _with(codec, pauses=bool(recipe.readings))
 
 
 def _plan(recipe: Recipe, chosen: Algorithm) -> dict[str, JSON]:
@@ -369,7 +372,9 @@ def _check(system: System) -> None:
     recipe = system.recipe
     system.world.draw(recipe.eval.questions, recipe.eval.seed)
     if recipe.cold_start.steps or recipe.replay.items:
-        _demonstrations(system)
+        _demonstrations(system).take(0, 1)
+    if recipe.steps and system.table is not None:
+        closed_book(system.policy)
     cold = _with(recipe.trainer, **recipe.cold_start.trainer)
     system.parts.resolve("trainer", cold, where="cold_start.trainer")
 
@@ -382,7 +387,7 @@ def _resolved(recipe: Recipe, parts: Parts, rubric: RubricTree) -> dict[str, JSO
     """The recipe as the run folder keeps it: defaults of parts and of the rubric written out."""
     chosen = algorithm(recipe.algorithm, parts)
     whole: dict[str, JSON] = to_data(recipe)
-    named = {"world": recipe.world, "codec": _codec(recipe), "engine": recipe.engine}
+    named = {"world": recipe.world, "codec": recipe.codec, "engine": recipe.engine}
     whole |= {family: dict(parts.resolve(family, part).data) for family, part in named.items()}
     whole["trainer"] = dict(parts.resolve("trainer", _policy_trainer(recipe)).data)
     whole["algorithm"] = {
