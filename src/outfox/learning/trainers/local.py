@@ -44,10 +44,8 @@ from outfox.learning.losses.tokens import (
 from outfox.learning.ranks import sum_over_ranks
 from outfox.learning.trainers.notes import Notes
 from outfox.learning.trainers.optimizer import (
+    Optimizer,
     Schedule,
-    adamw,
-    optimizer_tensors,
-    restore_optimizer,
 )
 from outfox.policies.loading import without_bars
 from outfox.policies.logprobs import token_logprobs
@@ -64,7 +62,8 @@ class LocalTrainer:
 
     `model` is a transformers causal language model; it is trained in place. Raises ContractError,
     naming the optimiser step, when a loss or a gradient is not finite: the weights are then those
-    of the step before.
+    of the step before. `muon_rate`: Muon trains the hidden matrices at this rate, AdamW the rest;
+    None: AdamW trains all. Both rates follow the schedule.
     """
 
     def __init__(
@@ -84,18 +83,19 @@ class LocalTrainer:
         schedule_end: float = 0.0,
         temperature: float = 1.0,
         recompute_old_logprobs: bool = False,
+        muon_rate: float | None = None,
     ) -> None:
         self._model = model.eval()
         self._loss: Loss = MixedLoss() if loss is None else loss
-        self._schedule = Schedule(
+        rates = Schedule(
             peak=learning_rate,
             warmup=warmup,
             shape=schedule,
             steps=schedule_steps,
             end=schedule_end,
         )
-        self._optimizer = adamw(
-            model, learning_rate=learning_rate, betas=betas, weight_decay=weight_decay
+        self._optimizer = Optimizer(
+            model, schedule=rates, betas=betas, weight_decay=weight_decay, muon_rate=muon_rate
         )
         self._max_grad_norm = max_grad_norm
         self._temperature = temperature
@@ -213,9 +213,9 @@ class LocalTrainer:
             _add(metrics, _observed(tokens, outputs, largest))
         if self._ranks.count > 1:
             loss = self._shared(loss, metrics, largest)
-        metrics["grad_norm"] = Mean(total=self._apply(loss), count=1)
-        metrics["loss"] = Mean(total=loss, count=1)
-        metrics["learning_rate"] = Mean(total=self._optimizer.param_groups[0]["lr"], count=1)
+        norm, rate = self._apply(loss)
+        for name, value in {"grad_norm": norm, "loss": loss, "learning_rate": rate}.items():
+            metrics[name] = Mean(total=value, count=1)
         return metrics
 
     def _shared(self, loss: float, metrics: dict[str, Mean], largest: dict[str, float]) -> float:
@@ -234,25 +234,21 @@ class LocalTrainer:
                 largest[name] = max(peak, largest.get(name, peak))
         return sum(part[0] for part in parts)
 
-    def _apply(self, loss: float) -> float:
-        """Clip and step; returns the gradient norm before clipping."""
+    def _apply(self, loss: float) -> tuple[float, float]:
+        """Clip and step; the gradient norm before clipping, and the learning rate."""
         norm = torch.nn.utils.clip_grad_norm_(
             self._model.parameters(), self._max_grad_norm, foreach=True
         ).item()
         if not math.isfinite(loss) or not math.isfinite(norm):
-            self._optimizer.zero_grad(set_to_none=True)
+            self._optimizer.zero_grad()
             raise ContractError(
                 "loss and gradient must be finite; optimiser step "
                 f"{self._optimizer_step + 1} has loss {loss} and gradient norm {norm}: lower the "
                 "learning rate, or look at this step's advantages and rollout logprobs"
             )
-        rate = self._schedule.at(self._optimizer_step)
-        for group in self._optimizer.param_groups:
-            group["lr"] = rate
-        self._optimizer.step()
-        self._optimizer.zero_grad(set_to_none=True)
+        rate = self._optimizer.step(self._optimizer_step)
         self._optimizer_step += 1
-        return norm
+        return norm, rate
 
     @property
     def _device(self) -> torch.device:
@@ -292,7 +288,7 @@ class LocalTrainer:
         folder.mkdir(parents=True, exist_ok=True)
         with without_bars():
             self._model.save_pretrained(folder)
-        save_file(optimizer_tensors(self._optimizer, self._model), folder / OPTIMIZER)
+        save_file(self._optimizer.tensors(), folder / OPTIMIZER)
         if self._reference is not None:
             save_model(self._reference, str(folder / REFERENCE))
         state = {
@@ -315,7 +311,7 @@ class LocalTrainer:
                 "use the version of Outfox that wrote it"
             )
         load_model(self._model, str(folder / "model.safetensors"))
-        restore_optimizer(self._optimizer, self._model, load_file(folder / OPTIMIZER))
+        self._optimizer.restore(load_file(folder / OPTIMIZER))
         if self._reference is not None:
             if not (folder / REFERENCE).is_file():
                 raise DataError(

@@ -1,19 +1,24 @@
 # pyright: standard
-"""AdamW with a learning-rate schedule, and its state as named tensors (nothing pickled)."""
+"""AdamW and Muon under one schedule, and their state as named tensors (nothing pickled)."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 import torch
 from torch import Tensor, nn
+from transformers import PreTrainedModel
 
 from outfox.core.errors import DataError
 
-_MOMENTS = ("exp_avg", "exp_avg_sq")
+# What each keeps between steps, per parameter.
+_STATE: dict[type[torch.optim.Optimizer], tuple[str, ...]] = {
+    torch.optim.AdamW: ("step", "exp_avg", "exp_avg_sq"),
+    torch.optim.Muon: ("momentum_buffer",),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,53 +44,100 @@ class Schedule:
         return self.peak * (1 - (1 - self.end) * fall)
 
 
-def adamw(
-    model: nn.Module, *, learning_rate: float, betas: tuple[float, float], weight_decay: float
-) -> torch.optim.AdamW:
-    """AdamW (Loshchilov & Hutter 2019); weights of two or more dimensions decay, others do not."""
-    parameters = [p for p in model.parameters() if p.requires_grad]
-    groups = [
-        {"params": [p for p in parameters if p.dim() >= 2], "weight_decay": weight_decay},
-        {"params": [p for p in parameters if p.dim() < 2], "weight_decay": 0.0},
-    ]
-    return torch.optim.AdamW(
-        [g for g in groups if g["params"]], lr=learning_rate, betas=betas, fused=True
-    )
+class Optimizer:
+    """AdamW for all weights, or for what is no hidden matrix, beside Muon for those that are.
 
+    AdamW: Loshchilov & Hutter 2019; weights of two or more dimensions decay, others do not.
+    Muon: Jordan et al. 2024, momentum .95, with its own rate; hidden matrices are all but the
+    embeddings and the head, and both rates follow one schedule.
+    """
 
-def optimizer_tensors(optimizer: torch.optim.AdamW, model: nn.Module) -> dict[str, Tensor]:
-    """Moments and step counts by parameter name."""
-    found: dict[str, Tensor] = {}
-    for name, parameter in model.named_parameters():
-        state = optimizer.state.get(parameter)
-        if state:
-            found |= {f"{key}/{name}": state[key].detach() for key in ("step", *_MOMENTS)}
-    return found
-
-
-def restore_optimizer(
-    optimizer: torch.optim.AdamW, model: nn.Module, tensors: Mapping[str, Tensor]
-) -> None:
-    """Raises DataError when the tensors are not those of this model."""
-    expected = {
-        f"{key}/{name}" for name, _ in model.named_parameters() for key in ("step", *_MOMENTS)
-    }
-    if tensors and set(tensors) - expected:
-        raise DataError(
-            "optimiser state belongs to another model: unknown "
-            f"{sorted(set(tensors) - expected)[0]}; load the checkpoint of this model"
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        *,
+        schedule: Schedule,
+        betas: tuple[float, float],
+        weight_decay: float,
+        muon_rate: float | None = None,
+    ) -> None:
+        self._model = model
+        self._schedule = schedule
+        matrices = _hidden_matrices(model) if muon_rate is not None else []
+        taken = set(map(id, matrices))
+        rest = [p for p in model.parameters() if p.requires_grad and id(p) not in taken]
+        groups = [
+            {"params": [p for p in rest if p.dim() >= 2], "weight_decay": weight_decay},
+            {"params": [p for p in rest if p.dim() < 2], "weight_decay": 0.0},
+        ]
+        adamw = torch.optim.AdamW(
+            [g for g in groups if g["params"]], lr=schedule.peak, betas=betas, fused=True
         )
-    optimizer.state.clear()
-    for name, parameter in model.named_parameters():
-        if f"step/{name}" not in tensors:
-            continue
-        moments = {key: tensors[f"{key}/{name}"].to(parameter.device) for key in _MOMENTS}
-        if any(moment.shape != parameter.shape for moment in moments.values()):
-            raise DataError(
-                f"optimiser state of {name} has another shape than the model's "
-                f"{tuple(parameter.shape)}; load the checkpoint of this model"
-            )
-        optimizer.state[parameter] = {
-            "step": tensors[f"step/{name}"].to(parameter.device),
-            **{key: moment.clone() for key, moment in moments.items()},
+        self._parts: list[tuple[torch.optim.Optimizer, float]] = [(adamw, 1.0)]
+        if matrices and muon_rate is not None:
+            muon = torch.optim.Muon(matrices, lr=muon_rate, weight_decay=weight_decay)
+            self._parts.append((muon, muon_rate / schedule.peak))
+
+    def step(self, number: int) -> float:
+        """Move the weights at the rates of step `number`, from 0; returns AdamW's rate."""
+        rate = self._schedule.at(number)
+        for optimizer, ratio in self._parts:
+            for group in optimizer.param_groups:
+                group["lr"] = rate * ratio
+            optimizer.step()
+        self.zero_grad()
+        return rate
+
+    def zero_grad(self) -> None:
+        for optimizer, _ in self._parts:
+            optimizer.zero_grad(set_to_none=True)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Moments and step counts by parameter name."""
+        return {
+            f"{key}/{name}": tensor.detach()
+            for name, parameter, optimizer in self._named()
+            for key, tensor in optimizer.state.get(parameter, {}).items()
         }
+
+    def restore(self, tensors: Mapping[str, Tensor]) -> None:
+        """Raises DataError when the tensors are not those of this model and these settings."""
+        expected = {f"{k}/{name}" for name, _, o in self._named() for k in _STATE[type(o)]}
+        if unknown := sorted(set(tensors) - expected):
+            raise DataError(
+                f"optimiser state belongs to another model or optimiser: unknown {unknown[0]}; "
+                "load the checkpoint with the settings of its run"
+            )
+        for optimizer, _ in self._parts:
+            optimizer.state.clear()
+        for name, parameter, optimizer in self._named():
+            keys = _STATE[type(optimizer)]
+            if f"{keys[0]}/{name}" in tensors:
+                state = {k: tensors[f"{k}/{name}"].to(parameter.device).clone() for k in keys}
+                optimizer.state[parameter] = state
+                if any(t.dim() and t.shape != parameter.shape for t in state.values()):
+                    raise DataError(
+                        f"optimiser state of {name} has another shape than the model's "
+                        f"{tuple(parameter.shape)}; load the checkpoint of this model"
+                    )
+
+    def _named(self) -> Iterator[tuple[str, nn.Parameter, torch.optim.Optimizer]]:
+        owner = {
+            id(parameter): optimizer
+            for optimizer, _ in self._parts
+            for group in optimizer.param_groups
+            for parameter in group["params"]
+        }
+        for name, parameter in self._model.named_parameters():
+            if id(parameter) in owner:
+                yield name, parameter, owner[id(parameter)]
+
+
+def _hidden_matrices(model: PreTrainedModel) -> list[nn.Parameter]:
+    """Weights of all linear layers but the head."""
+    ends = {id(model.get_input_embeddings().weight)}
+    head = model.get_output_embeddings()
+    if head is not None:
+        ends.add(id(head.weight))
+    layers = [m for m in model.modules() if isinstance(m, nn.Linear)]
+    return [m.weight for m in layers if m.weight.requires_grad and id(m.weight) not in ends]
