@@ -98,7 +98,7 @@ class _Warnings(logging.Handler):
 
 
 def _headline(before: Measures | None, after: Measures) -> Table:
-    table = _table(f"{after.questions} held-out questions", "", "before", "after", "95 %")
+    table = plain_table(f"{after.questions} held-out questions", "", "before", "after", "95 %")
     then = _measures(before) if before else {}
     for name, now in _measures(after).items():
         earlier = short(then[name].value) if then else "–"
@@ -122,7 +122,7 @@ def _measures(of: Measures) -> dict[str, Estimate]:
 
 
 def _by_kind(before: Mapping[str, KindMeasures], after: Mapping[str, KindMeasures]) -> Table:
-    table = _table("by kind", "", "n", "accuracy", "", "95 %", "searches", "")
+    table = plain_table("by kind", "", "n", "accuracy", "", "95 %", "searches", "")
     for kind, now in after.items():
         then = before.get(kind)
         table.add_row(
@@ -137,7 +137,8 @@ def _by_kind(before: Mapping[str, KindMeasures], after: Mapping[str, KindMeasure
     return table
 
 
-def _table(title: str, *columns: str) -> Table:
+def plain_table(title: str, *columns: str) -> Table:
+    """A table without lines, its first column to the left and the others to the right."""
     table = Table(title=title, title_justify="left", box=None, padding=(0, 2, 0, 0))
     for index, column in enumerate(columns):
         table.add_column(column, justify="left" if index == 0 else "right")

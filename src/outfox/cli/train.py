@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json as json_format
 from collections.abc import Sequence
-from itertools import count
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from outfox.build import System, assemble
+from outfox.build import assemble
 from outfox.cli import verb
+from outfox.cli.contrast import run_comparison
 from outfox.cli.display import Display
+from outfox.cli.folders import create_folder
 from outfox.cli.processes import run_alone_or_together
+from outfox.core.comparison import load_comparison
 from outfox.core.config import RecipeFile, load_recipe
 from outfox.core.errors import ConfigError
 from outfox.evaluation.summary import line
@@ -37,7 +39,7 @@ def command(
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
-    """Train a policy by a recipe."""
+    """Train a policy by a recipe, or several by a comparison."""
     recipe, overrides = split_words(words or [])
     display = Display()
     if resume is not None and words:
@@ -45,9 +47,15 @@ def command(
             f"a resumed run keeps its settings; got {' '.join(words)}: leave them out, or begin "
             "a new run"
         )
+    comparison = load_comparison(recipe, overrides) if resume is None else None
+    if comparison is not None:
+        content = run_comparison(comparison, display, allow_user_code=not no_user_code)
+        if json:
+            typer.echo(json_format.dumps(content, ensure_ascii=False, indent=2))
+        return
     file = load_recipe(recipe, overrides) if resume is None else _recipe_of(Path(resume))
     system = assemble(file, allow_user_code=not no_user_code)
-    folder = _create(system) if resume is None else RunFolder.open(resume)
+    folder = create_folder(system) if resume is None else RunFolder.open(resume)
     display.say(f"run folder {folder.path}")
     try:
         outcome = run_alone_or_together(file, system, folder, display)
@@ -75,7 +83,7 @@ def train(
     """
     file = load_recipe(recipe, overrides)
     system = assemble(file, allow_user_code=allow_user_code)
-    folder = _create(system)
+    folder = create_folder(system)
     run_alone_or_together(file, system, folder, Display())
     return folder
 
@@ -85,25 +93,6 @@ def split_words(words: list[str]) -> tuple[str, list[str]]:
     if words and ("=" not in words[0] or words[0].endswith((".yaml", ".yml"))):
         return words[0], words[1:]
     return "when-to-search", words
-
-
-def _create(system: System) -> RunFolder:
-    chosen = system.recipe.run.dir
-    path = Path(chosen).expanduser() if chosen else _next_free(system.recipe.name)
-    return RunFolder.create(
-        path,
-        system.config,
-        threads=system.recipe.threads,
-        processes=system.recipe.processes,
-        files=system.files,
-        folders=(*system.parts.folders, Path()),
-    )
-
-
-def _next_free(name: str) -> Path:
-    return next(
-        path for number in count(1) if not (path := Path("runs") / f"{name}-{number:03d}").exists()
-    )
 
 
 def _recipe_of(path: Path) -> RecipeFile:

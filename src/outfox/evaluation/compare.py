@@ -34,6 +34,7 @@ COUNTED: Mapping[str, Rate] = {
     ),
 }
 """`hops`: searches per question of one who knows nothing and searches once per hop."""
+J_OF = ("over_search", "under_search")
 MEASURES = (*COUNTED, "j")
 DRAWS = 2000
 
@@ -115,11 +116,11 @@ class Comparing:
         return self._all(value, drawn, (variant, against))
 
     def _all(self, value: Array, drawn: Array, variants: Sequence[str]) -> dict[str, Estimate]:
-        counted = dict.fromkeys(MEASURES, 0)
-        for index, name in enumerate(COUNTED):
-            asked = [self.tally.columns[v][:, :, index, 1].sum(0) > 0 for v in variants]
-            counted[name] = int(np.logical_and.reduce(asked).sum())
-        counted["j"] = counted["over_search"] + counted["under_search"]
+        below = [self.tally.columns[v][..., 1].sum(0) > 0 for v in variants]
+        asked = np.logical_and.reduce(below)
+        counted = dict(zip(COUNTED, asked.sum(0).tolist(), strict=True))
+        two = [list(COUNTED).index(name) for name in J_OF]
+        counted["j"] = int(asked[:, two].any(1).sum())
         return {
             name: _estimate(float(value[index]), drawn[:, index], counted[name])
             for index, name in enumerate(MEASURES)
@@ -162,8 +163,7 @@ def _values(totals: Array) -> Array:
     """[..., rates, 2] totals to [..., measures] values; not finite where nothing was counted."""
     with np.errstate(divide="ignore", invalid="ignore"):
         rates = totals[..., 0] / totals[..., 1]
-    names = list(COUNTED)
-    over, under = (rates[..., names.index(name)] for name in ("over_search", "under_search"))
+    over, under = (rates[..., list(COUNTED).index(name)] for name in J_OF)
     return np.concatenate([rates, (1 - over - under)[..., None]], axis=-1)
 
 

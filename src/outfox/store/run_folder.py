@@ -81,7 +81,7 @@ class RunFolder:
         """
         folder = Path(path)
         if (folder / "run.yaml").exists():
-            changed = _differences(cls.open(folder).config, config)
+            changed = differences(cls.open(folder).config, config)
             raise ConfigError(
                 f"a run folder holds one run; {folder} holds one already"
                 f"{' with other settings: ' + '; '.join(changed) if changed else ''}: "
@@ -363,14 +363,14 @@ def _file_hash(file: Path) -> str:
     return hashlib.blake2b(file.read_bytes(), digest_size=16).hexdigest()
 
 
-def _differences(old: Mapping[str, JSON], new: Mapping[str, JSON], at: str = "") -> list[str]:
-    """`key: old -> new` for every setting that differs."""
+def differences(old: Mapping[str, JSON], new: Mapping[str, JSON], at: str = "") -> list[str]:
+    """`key: old -> new` for every setting of two configs that differs."""
     found: list[str] = []
     for key in sorted({*old, *new}):
         before, after = old.get(key), new.get(key)
         if isinstance(before, Mapping) and isinstance(after, Mapping):
             inner = cast("tuple[Mapping[str, JSON], Mapping[str, JSON]]", (before, after))
-            found += _differences(*inner, f"{at}{key}.")
+            found += differences(*inner, f"{at}{key}.")
         elif before != after:
             found.append(f"{at}{key}: {before!r} -> {after!r}")
     return found

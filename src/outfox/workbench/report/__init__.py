@@ -4,7 +4,8 @@ page.py     the page: findings, before and after, curves, trajectories, settings
 charts.py   curves and stacked shares as SVG
 stories.py  which six trajectories are worth reading
 episode.py  one trajectory: its tokens by owner, its reward part by part
-page.html   frame, style and the little script
+comparison.py  the page on several runs side by side
+frame.py    templates, filled; page.html and comparison.html, page.css, page.js
 """
 
 from outfox.workbench.report.page import write_report

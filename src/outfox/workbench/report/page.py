@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from html import escape
-from importlib import resources
 from pathlib import Path
 from typing import cast
 
@@ -17,6 +16,7 @@ from outfox.store.steps import Stored
 from outfox.workbench.report import findings
 from outfox.workbench.report.charts import Series, curves, number, shares
 from outfox.workbench.report.episode import reward, transcript, words
+from outfox.workbench.report.frame import fill
 from outfox.workbench.report.stories import Candidate, Story, question, stories
 
 Rows = Sequence[Mapping[str, JSON]]
@@ -53,13 +53,7 @@ def render(run: RunFolder, *, decode: Decode | None = None) -> str:
         "table": findings.table(before, after),
         "settings": escape(dump_yaml(dict(run.about))),
     }
-    template = resources.files("outfox.workbench.report").joinpath("page.html")
-    head, *sections = template.read_text(encoding="utf-8").split("{{")
-    filled = [head]
-    for section in sections:
-        name, _, rest = section.partition("}}")
-        filled += [parts[name], rest]
-    return "".join(filled)
+    return fill("page.html", parts)
 
 
 def _facts(run: RunFolder, rows: Rows) -> str:
