@@ -1,9 +1,11 @@
 """Every task source, retriever, tool and environment through the public checks."""
 
+from dataclasses import replace
+
 import pytest
 
 from outfox.core.errors import ContractError
-from outfox.core.types import Document, Message, Observation, ToolResult
+from outfox.core.types import Document, Message, Observation, ToolCall, ToolResult
 from outfox.testing.worlds import (
     FakeEnvironment,
     FakeRetriever,
@@ -20,7 +22,9 @@ from outfox.worlds.retrieval.bm25 import BM25
 from outfox.worlds.tasks.rows import RowTasks
 from outfox.worlds.tools.function import tool
 from outfox.worlds.tools.search import SearchTool
-from outfox.worlds.when_to_search import make
+from outfox.worlds.when_to_search import Noise, Sizes, make
+from outfox.worlds.when_to_search.noise import Poisoned, stale_index
+from outfox.worlds.when_to_search.setting import make_setting
 from outfox.worlds.world import World
 
 TEXTS = ["Lima is in Peru", "Quito is in Ecuador", "Peru is big"]
@@ -63,6 +67,45 @@ async def test_the_built_in_world_keeps_the_protocols(world):
     check_task_source(world.train, count=30)
     await check_environment(world.environment, world.held_out[0])
     check_retriever(world.retriever, world.held_out[0].metadata["entities"][0])
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+async def test_a_noisy_world_keeps_the_protocols(language):
+    noise = Noise(error=0.2, stale=0.3, poisoned=0.3)
+    world = make(language=language, source="synthetic", disputed=True, noise=noise)
+    check_task_source(world.train, count=30)
+    task = world.held_out[0]
+    await check_environment(world.environment, task)
+    [entity, *_] = task.metadata["entities"]
+    setting = make_setting(
+        language=language, source="synthetic", entities=Sizes(), seed=0, disputed=True
+    )
+    check_retriever(stale_index(setting), entity)
+    check_retriever(Poisoned(setting, (), seed=1), entity)
+
+
+async def test_noise_is_a_function_of_task_seed_and_call():
+    world = make(source="synthetic", noise=Noise(error=0.2, stale=0.3, poisoned=0.3))
+
+    async def played(seed: int) -> list[tuple[ToolResult, ...]]:
+        seen: list[tuple[ToolResult, ...]] = []
+        for task in world.held_out[:6]:
+            environment = world.environment(task, seed)
+            await environment.reset()
+            for _ in range(5):
+                arguments = {"query": task.metadata["entities"][0]}
+                calls = tuple(
+                    ToolCall(id=str(number), name="search", arguments=arguments)
+                    for number in range(3)
+                )
+                message = Message(role="assistant", content="", tool_calls=calls)
+                results = (await environment.step(message)).results
+                seen.append(tuple(replace(result, seconds=0.0) for result in results))
+        return seen
+
+    first = await played(1)
+    assert first == await played(1)
+    assert first != await played(2)
 
 
 def test_the_check_finds_a_source_with_memory():

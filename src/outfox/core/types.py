@@ -78,6 +78,8 @@ class Document:
     title: str = ""
     source: str = ""
     date: str | None = None
+    poison: str | None = None
+    """The wrong value that a tampered passage asserts; for metrics, never shown to a policy."""
 
     @property
     def hash(self) -> str:

@@ -23,7 +23,8 @@ class SearchTool:
     cited; `separator` stands between passages; `nothing` is said where no passage matched, with
     status `empty`. `error_rate`: share of calls that fail with status `error`, drawn from `seed`
     and the call's number, so that a re-run fails alike. `delay(call)` in seconds: for tests of
-    timing.
+    timing. `route(draw)`: which retriever answers a call that does not fail, by the same draw (at
+    least `error_rate`, below 1); without it `retriever` always does.
     """
 
     def __init__(
@@ -31,6 +32,7 @@ class SearchTool:
         retriever: Retriever,
         seed: int = 0,
         delay: Callable[[int], float] | None = None,
+        route: Callable[[float], Retriever] | None = None,
         *,
         top_k: int = 2,
         show_ids: bool = False,
@@ -54,6 +56,7 @@ class SearchTool:
         self._error_rate = error_rate
         self._key = derive(seed, "search-error")
         self._delay = delay
+        self._route = route
         self._calls = 0
         parameters = {
             "type": "object",
@@ -83,9 +86,13 @@ class SearchTool:
         problem = _problem(arguments)
         if problem is not None:
             return self._result(call_id, problem, status_error=problem)
-        if self._error_rate and uniforms([self._key], [number])[0] < self._error_rate:
-            return self._result(call_id, self._failed, status_error="injected failure")
-        documents = self._retriever.search([arguments["query"]], self._top_k)[0]
+        retriever = self._retriever
+        if self._error_rate or self._route:
+            draw = float(uniforms([self._key], [number])[0])
+            if draw < self._error_rate:
+                return self._result(call_id, self._failed, status_error="injected failure")
+            retriever = self._route(draw) if self._route else retriever
+        documents = retriever.search([arguments["query"]], self._top_k)[0]
         if not documents:
             return ToolResult(
                 tool_call_id=call_id, name=self._spec.name, content=self._nothing, status="empty"

@@ -1,7 +1,8 @@
 """The built-in world `when-to-search`."""
 
 from outfox.worlds.when_to_search.demonstrations import Mix
-from outfox.worlds.when_to_search.make import Noise, make
+from outfox.worlds.when_to_search.make import make
+from outfox.worlds.when_to_search.noise import Noise
 from outfox.worlds.when_to_search.setting import Sizes
 
 part = make

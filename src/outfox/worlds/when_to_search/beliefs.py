@@ -24,10 +24,13 @@ class Hop:
 
     entity: str
     relation: str
+    """Or the source of a disputed fact that is asked about it."""
 
     def topic(self, phrases: Phrases) -> str:
         """How a thought and a query begin."""
-        return phrases.join(phrases.topic, r=phrases.relations[self.relation], e=self.entity)
+        return phrases.join(
+            phrases.topic, r=phrases.relations.get(self.relation, self.relation), e=self.entity
+        )
 
     def draft(self, phrases: Phrases, value: str) -> str:
         """A guess; written unlike a note, so that notes are copied from passages only."""

@@ -17,23 +17,31 @@ import random
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from outfox.core.protocols import Codec
 from outfox.core.results import Demonstration
 from outfox.core.seeding import rng
-from outfox.core.types import Document, Opening, ToolSpec
+from outfox.core.types import Opening
 from outfox.worlds.tasks.rows import epoch_order
 from outfox.worlds.when_to_search.beliefs import Hop, draft, relations
 from outfox.worlds.when_to_search.facts import Fact
 from outfox.worlds.when_to_search.fiction import Block, Fiction
 from outfox.worlds.when_to_search.kind_tasks import spread
-from outfox.worlds.when_to_search.questions import Question, ask, dated_texts, plain_texts
+from outfox.worlds.when_to_search.lookups import Lookups, SearchView
+from outfox.worlds.when_to_search.questions import (
+    DISPUTED,
+    Question,
+    ask,
+    dated_texts,
+    plain_texts,
+)
 from outfox.worlds.when_to_search.script import Hand, Script
 from outfox.worlds.when_to_search.setting import Setting
 from outfox.worlds.world import Drill, DrillName
 
 _BLOCK = 100
+_DISPUTES = 0.12
+"""Of the reading drills, where the world has disputes: share that is about one for certain."""
 _RECALLED = ("known", "two_known_known", "changed")
 
 
@@ -60,14 +68,6 @@ class Mix:
     """The coin: chance to search where a demonstration decides."""
 
 
-class SearchView(Protocol):
-    """How the world's search tool shows itself."""
-
-    @property
-    def spec(self) -> ToolSpec: ...
-    def show(self, documents: Sequence[Document]) -> str: ...
-
-
 class Demonstrations:
     """A DemonstrationSource over a setting; its text is written by `codec`."""
 
@@ -81,17 +81,21 @@ class Demonstrations:
         system: str,
         mix: Mix,
         readings: bool,
+        failures: float = 0.0,
     ) -> None:
         self._setting = setting
         self._facts = setting.facts
         self._phrases = setting.phrases
         self._hand = Hand(codec)
         self._search = search
-        self._top_k = top_k
         self._system = system
         self._seed = setting.seed
         self._mix = mix
         self._readings = readings
+        self._lookups = Lookups(
+            setting, search, top_k=top_k, coin=mix.search, noise=mix.noise, failures=failures
+        )
+        self._disputed = [q for q in setting.questions if q.kind == DISPUTED]
         self._fiction = Fiction(setting.facts)
         shares = {
             "recall": mix.closed_book * (1 - mix.guesses),
@@ -199,6 +203,8 @@ class Demonstrations:
     def _reading(self, draw: random.Random) -> tuple[str, Script]:
         """A question of any split over made-up passages, whose values are not true."""
         script, question = self._script(), draw.choice(self._setting.questions)
+        if self._disputed and draw.random() < _DISPUTES:
+            question = draw.choice(self._disputed)
         entity, named = question.facts[0].entity, draw.random() < self._mix.named
         for relation in relations(question):
             hop = Hop(entity=entity, relation=relation)
@@ -207,10 +213,13 @@ class Demonstrations:
             sure = belief.known != (draw.random() < self._mix.noise)
             script.topic(text, belief.value, sure=sure, trained=named)
             value: str | None = None
-            for cue, block in self._made_up(question, hop, draw):
-                script.search(hop.query(self._phrases, cue), decided=False, trained=named)
+            for asked, cue, block in self._made_up(question, hop, draw):
+                # Whom a passage names is to be asked: that is read, too.
+                shown = named or asked != hop
+                script.search(asked.query(self._phrases, cue), decided=False, trained=shown)
                 value = block.value
-                self._note(script, hop, block.documents, value, draw, cue)
+                content = self._search.show(block.documents)
+                self._lookups.note(script, asked, content, value, draw, cue)
                 if value is None or hop.relation != relations(question)[-1] or cue != question.cue:
                     self._note_asides(script, block, draw)
             if value is None:
@@ -222,15 +231,18 @@ class Demonstrations:
 
     def _made_up(
         self, question: Question, hop: Hop, draw: random.Random
-    ) -> list[tuple[str, Block]]:
-        """The searches for one hop, each with its cue and what comes back."""
+    ) -> list[tuple[Hop, str, Block]]:
+        """The searches for one hop: who is asked, with which cue, and what comes back."""
         absent = draw.random() < self._mix.absent
         if question.kind == "conflict" and not absent:
             first = self._fiction.counted(hop, draw, latest=False)
-            return [("", first), (question.cue, self._fiction.counted(hop, draw, latest=True))]
+            latest = self._fiction.counted(hop, draw, latest=True)
+            return [(hop, "", first), (hop, question.cue, latest)]
+        if question.kind == DISPUTED and not absent:
+            return [(asked, "", block) for asked, block in self._fiction.disputed(hop, draw)]
         if question.kind == "changed":
-            return [(question.cue, self._fiction.changed(hop, draw, absent=absent))]
-        return [("", self._fiction.plain(hop, draw, absent=absent))]
+            return [(hop, question.cue, self._fiction.changed(hop, draw, absent=absent))]
+        return [(hop, "", self._fiction.plain(hop, draw, absent=absent))]
 
     # -- episodes ----------------------------------------------------------------------------------
     def _episode(self, draw: random.Random) -> tuple[str, Script]:
@@ -241,8 +253,8 @@ class Demonstrations:
         for relation in relations(question):
             hop = Hop(entity=entity, relation=relation)
             value: str | None = self._draft(script, hop, draw)
-            if self._coin(draw):
-                value = self._look_up(script, question, hop, draw)
+            if self._lookups.coin(draw):
+                value = self._lookups.look_up(script, question, hop, draw)
             if value is None:
                 script.answer(self._phrases.unknown)
                 return question.text, script
@@ -250,47 +262,12 @@ class Demonstrations:
         script.answer(entity)
         return question.text, script
 
-    def _look_up(
-        self, script: Script, question: Question, hop: Hop, draw: random.Random
-    ) -> str | None:
-        """Search, note; by the coin once more: with the cue word, or more widely after a miss."""
-        in_two = question.kind == "conflict"
-        cue = "" if in_two else question.cue
-        value = self._find(script, hop, hop.query(self._phrases, cue), cue, draw)
-        if in_two and self._coin(draw):
-            cue = question.cue
-            return self._find(script, hop, hop.query(self._phrases, cue), cue, draw)
-        if value is None and self._coin(draw):
-            return self._find(script, hop, hop.entity, cue, draw)
-        return value
-
-    def _find(
-        self, script: Script, hop: Hop, query: str, cue: str, draw: random.Random
-    ) -> str | None:
-        documents = self._setting.retriever.search([query], self._top_k)[0]
-        value = self._value_in(hop, [document.id for document in documents])
-        script.search(query)
-        self._note(script, hop, documents, value, draw, cue)
-        return value
-
-    def _value_in(self, hop: Hop, ids: Sequence[str]) -> str | None:
-        """What these passages say of the hop: the newer value where both are there."""
-        fact, corpus = self._facts.at.get((hop.entity, hop.relation)), self._setting.corpus
-        if fact is None:
-            return None
-        if corpus.gold.get(fact.key) in ids:
-            return fact.value
-        return fact.old if corpus.outdated.get(fact.key) in ids else None
-
     # -- pieces ------------------------------------------------------------------------------------
     def _script(self) -> Script:
         return Script(self._hand, readings=self._readings)
 
     def _opening(self, question: str) -> Opening:
         return Opening(messages=ask(question, self._system), tools=(self._search.spec,))
-
-    def _coin(self, draw: random.Random) -> bool:
-        return draw.random() < self._mix.search
 
     def _draft(
         self,
@@ -306,29 +283,11 @@ class Demonstrations:
         script.think(text, sure=sure, opening=opening)
         return belief.value
 
-    def _note(
-        self,
-        script: Script,
-        hop: Hop,
-        documents: Sequence[Document],
-        value: str | None,
-        draw: random.Random,
-        cue: str,
-    ) -> None:
-        script.observe(self._search.show(documents))
-        said = self._phrases.missing if value is None else value
-        text = hop.note(self._phrases, said, cue)
-        script.think(text, sure=self._is_sure(draw))
-
-    def _is_sure(self, draw: random.Random) -> bool:
-        """The reading of what was just read: nearly always sure."""
-        return draw.random() >= self._mix.noise
-
     def _note_asides(self, script: Script, block: Block, draw: random.Random) -> None:
         """Notes on what was not asked: a drill's way to read two passages thoroughly."""
         for hop, value in block.asides:
             said = self._phrases.missing if value is None else value
-            script.aside(hop.note(self._phrases, said), said, sure=self._is_sure(draw))
+            script.aside(hop.note(self._phrases, said), said, sure=self._lookups.is_sure(draw))
 
     # -- drills ------------------------------------------------------------------------------------
     def _recall_drill(self, name: DrillName, draw: random.Random) -> Drill:

@@ -5,7 +5,8 @@
 Popular entities' facts are *known*: the cold start teaches them closed-book. Roles:
 `plain` is in the corpus and asked; `changed` was known and got a new, fictional value in YEAR;
 `conflict` has two dated counts, an earlier, fictional one and the right one; `removed` is in no
-passage. A held-out fact is never asked in training, neither by itself nor as part of a question.
+passage; `disputed` has two sources that disagree and a third that settles it (disputes.py). A
+held-out fact is never asked in training, neither by itself nor as part of a question.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from outfox.worlds.when_to_search.gazetteer import Gazetteer
 from outfox.worlds.when_to_search.phrases import PHRASES, QUANTITIES
 from outfox.worlds.when_to_search.quantities import quantity
 
-Role = Literal["plain", "changed", "conflict", "removed"]
+Role = Literal["plain", "changed", "conflict", "removed", "disputed"]
 
 YEAR = "2026"
 """When changed facts changed: later than what the cold start teaches."""
@@ -46,6 +47,19 @@ _CONFLICT = 0.38
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Claims:
+    """What two sources say of a disputed fact, and who knows better."""
+
+    first: str
+    """The value that the canonical query shows."""
+    second: str
+    source: str
+    """Who says the second, as passages and queries name it."""
+    settling: str
+    """The source that agrees with one of them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Fact:
     """One thing that is so."""
 
@@ -57,9 +71,11 @@ class Fact:
     role: Role = "plain"
     held_out: bool = False
     old: str | None = None
-    """What was right before it changed, or the earlier count."""
+    """What was right before it changed, the earlier count, or the wrong one of two claims."""
     amount: int = 0
     """A quantity before rounding."""
+    claims: Claims | None = None
+    """Of a disputed fact."""
 
     @property
     def key(self) -> tuple[str, str]:

@@ -11,11 +11,18 @@ from dataclasses import dataclass, replace
 
 from outfox.core.types import Document
 from outfox.worlds.when_to_search.beliefs import Hop
-from outfox.worlds.when_to_search.facts import YEAR, Facts
-from outfox.worlds.when_to_search.passages import BESIDE_COUNTS, EARLIER_YEARS, LATER_YEARS
+from outfox.worlds.when_to_search.facts import YEAR, Claims, Facts
+from outfox.worlds.when_to_search.passages import (
+    BESIDE_COUNTS,
+    EARLIER_YEARS,
+    LATER_YEARS,
+    disputed_texts,
+)
 from outfox.worlds.when_to_search.phrases import PHRASES
 
 _MISRANKED = 0.03
+_FIRST_AGAIN = 0.7
+"""Of a dispute: how often the first source comes before the second where that one is asked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +88,22 @@ class Fiction:
         dated = self._fill(template, hop, new, draw, year=YEAR)
         second = self._told(hop, old, draw) if draw.random() < 0.8 else self._beside(hop, draw)
         return self._block([dated, second.document], new, draw)
+
+    def disputed(self, hop: Hop, draw: random.Random) -> tuple[tuple[Hop, Block], ...]:
+        """A dispute about a population: who is asked in turn, and what comes back."""
+        source, settling = draw.sample(self._phrases.sources, 2)
+        first, second = draw.sample(self._facts.classes[hop.relation], 2)
+        claims = Claims(first=first, second=second, source=source, settling=settling)
+        right = draw.choice((first, second))
+        texts = disputed_texts(self._phrases, hop.entity, claims, right, draw)
+        one, two, three = (Document(id="", text=text) for text in texts)
+        both = [one, two] if draw.random() < _FIRST_AGAIN else [two, one]
+        beside = self._beside(hop, draw).document
+        return (
+            (hop, self._block([one, beside], first, draw)),
+            (replace(hop, relation=source), self._block(both, second, draw)),
+            (replace(hop, relation=settling), self._block([two, three], right, draw)),
+        )
 
     # -- passages ----------------------------------------------------------------------------------
     def _asides(

@@ -17,7 +17,8 @@ def make_lexicon(facts: Facts) -> Lexicon:
     """Words of all templates, figures of all quantities, and all names."""
     phrases = PHRASES[facts.language]
     words = {YEAR, *EARLIER_YEARS, *LATER_YEARS, *map(str, BESIDE_COUNTS), ":"}
-    for template in _templates(phrases):
+    disputed = any(fact.claims for fact in facts.all)
+    for template in (*_templates(phrases), *(_disputes(phrases) if disputed else ())):
         plain = [word for word in template.split(" ") if "{" not in word]
         words.update(plain)
         # A question may begin in the middle of a sentence: "In 2026 , what is ...".
@@ -44,3 +45,10 @@ def _templates(phrases: Phrases) -> Iterable[str]:
     yield from (*phrases.earlier, *phrases.later, *phrases.beside, *phrases.latest, *phrases.dated)
     yield from (*phrases.nested.values(), *phrases.relations.values())
     yield from (phrases.cue, phrases.unknown, phrases.missing, phrases.nothing, phrases.failed)
+
+
+def _disputes(phrases: Phrases) -> Iterable[str]:
+    """Words that a world without disputed facts does not have."""
+    yield from phrases.sources
+    for templates in phrases.disputed:
+        yield from templates

@@ -7,33 +7,23 @@ gazetteer ─▶ facts ─▶ corpus ─▶ BM25 ─▶ search tool ─▶ envir
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
 from outfox.core.errors import ConfigError
-from outfox.core.protocols import Codec, Tool
+from outfox.core.protocols import Codec, Retriever, Tool
 from outfox.core.types import Task
 from outfox.worlds.environments.tools import ToolEnvironments
 from outfox.worlds.tools.search import SearchTool
 from outfox.worlds.when_to_search.demonstrations import Demonstrations, Mix
 from outfox.worlds.when_to_search.kind_tasks import KindTasks
+from outfox.worlds.when_to_search.noise import Noise, Routes
 from outfox.worlds.when_to_search.phrases import PHRASES
 from outfox.worlds.when_to_search.questions import make_task
 from outfox.worlds.when_to_search.setting import Setting, Sizes, make_setting
 from outfox.worlds.world import DemonstrationSource, Supplies, World, balanced
 
 NAME = "when-to-search"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Noise:
-    """Shares of search calls that go wrong; drawn from the episode's seed."""
-
-    error: float = 0.0
-    """The call fails with status `error`."""
-    stale: float = 0.0
-    poisoned: float = 0.0
 
 
 _SIZES, _QUIET, _MIX, _NOTHING = Sizes(), Noise(), Mix(), Supplies()
@@ -47,6 +37,7 @@ def make(
     entities: Sizes = _SIZES,
     seed: int = 0,
     noise: Noise = _QUIET,
+    disputed: bool = False,
     shares: Mapping[str, float] | None = None,
     top_k: int = 2,
     show_ids: bool = False,
@@ -55,18 +46,28 @@ def make(
 ) -> World:
     """The world. The same settings give the same world.
 
-    `shares`: relative share of each kind in training, 1 where none is given; `system`: a system
-    message that stands before every question; `demonstrations`: what the cold start is made of.
-    Raises ConfigError for settings it cannot follow.
+    `disputed`: adds the kind of that name, see disputes.py; `shares`: relative share of each kind
+    in training, 1 where none is given; `system`: a system message that stands before every
+    question; `demonstrations`: what the cold start is made of, and how often a search of theirs
+    fails is the world's `noise.error`. Raises ConfigError for settings it cannot follow.
     """
-    _check(language, noise, supplies)
-    setting = make_setting(language=language, source=source, entities=entities, seed=seed)
+    _check(language, supplies)
+    setting = make_setting(
+        language=language, source=source, entities=entities, seed=seed, disputed=disputed
+    )
 
-    def search(episode_seed: int, error_rate: float) -> SearchTool:
+    routes = Routes(setting, noise)
+    sought = {question.id: question.facts for question in setting.questions}
+
+    def search(
+        episode_seed: int, error_rate: float, route: Callable[[float], Retriever] | None = None
+    ) -> SearchTool:
         phrases = setting.phrases
         return SearchTool(
             setting.retriever,
             episode_seed,
+            None,
+            route,
             top_k=top_k,
             show_ids=show_ids,
             nothing=phrases.join(phrases.nothing),
@@ -75,12 +76,20 @@ def make(
         )
 
     def tools(task: Task, episode_seed: int) -> Sequence[Tool]:
-        return (search(episode_seed, noise.error), *(made() for made in supplies.tools))
+        route = routes.of(sought.get(task.task_id, ()), episode_seed)
+        return (search(episode_seed, noise.error, route), *(made() for made in supplies.tools))
 
     def demonstrator(codec: Codec, *, readings: bool = False) -> DemonstrationSource:
         view = search(seed, 0.0)
         return Demonstrations(
-            setting, codec, view, top_k=top_k, system=system, mix=demonstrations, readings=readings
+            setting,
+            codec,
+            view,
+            top_k=top_k,
+            system=system,
+            mix=demonstrations,
+            readings=readings,
+            failures=noise.error,
         )
 
     train, held_out = (_tasks(setting, language, system, split) for split in (False, True))
@@ -104,7 +113,7 @@ def _tasks(setting: Setting, language: str, system: str, held_out: bool) -> list
     ]
 
 
-def _check(language: str, noise: Noise, supplies: Supplies) -> None:
+def _check(language: str, supplies: Supplies) -> None:
     """Raises ConfigError for what this world cannot follow."""
     if language not in PHRASES:
         raise ConfigError(f"world.language is one of {', '.join(PHRASES)}; got '{language}'")
@@ -113,9 +122,4 @@ def _check(language: str, noise: Noise, supplies: Supplies) -> None:
         raise ConfigError(
             f"{NAME} makes its own tasks and corpus; got {given}: leave tasks.path and "
             "corpus.path out"
-        )
-    if noise.stale or noise.poisoned:
-        raise ConfigError(
-            "world.noise.stale and world.noise.poisoned must be 0: this world only injects "
-            f"search errors; got stale={noise.stale:g}, poisoned={noise.poisoned:g}"
         )

@@ -32,6 +32,12 @@ class Phrases:
     beside: tuple[str, ...]
     """Another thing that is latest about the entity, `{v}` a number: stands beside `later`."""
     changed: Mapping[str, tuple[str, ...]]
+    sources: tuple[str, ...]
+    """Who counts the people, where that is disputed."""
+    disputed: tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
+    """The first source, the second and the settling one; `{r}` is the relation or who speaks, `{t}`
+    whom to ask next. The last is the longest and holds no word of a question, so that neither the
+    entity nor the question finds it."""
     questions: Mapping[str, tuple[str, ...]]
     nested: Mapping[str, str]
     """The entity of a two-hop question, by the relation of its first hop."""
@@ -95,6 +101,24 @@ ENGLISH = Phrases(
         "{r} of {e} {y} {v} .",
         "From the atlas , {r} of {e} {y} {v} .",
     ),
+    sources=(
+        "archive",
+        "bureau",
+        "census",
+        "chronicle",
+        "gazette",
+        "ministry",
+        "registry",
+        "survey",
+    ),
+    disputed=(
+        ("{r} of {e} {v} , {t} disagrees .", "{r} of {e} {v} , not so says {t} ."),
+        ("{r} of {e} {v} , but {t} decides .", "{r} of {e} {v} , but rather ask {t} ."),
+        (
+            "{r} of {e} {v} , and with that all doubts end .",
+            "{r} of {e} {v} , last word after all counts were compared .",
+        ),
+    ),
     questions={
         "capital": ("What is the capital of {e} ?", "Which city is the capital of {e} ?"),
         "currency": ("What is the currency of {e} ?", "Which currency is used in {e} ?"),
@@ -145,6 +169,15 @@ CHINESE = Phrases(
         _CHINESE,
         "{r} {e} {y} {v} 。",
         "据 地图集 ， {r} {e} {y} {v} 。",
+    ),
+    sources=("档案馆", "统计局", "普查", "编年史", "公报", "内政部", "登记处", "调查"),
+    disputed=(
+        ("{r} {e} {v} ， {t} 有 异议 。", "{r} {e} {v} ， {t} 说 不对 。"),
+        ("{r} {e} {v} ， 但 由 {t} 决定 。", "{r} {e} {v} ， 但 以 {t} 为准 。"),
+        (
+            "{r} {e} {v} ， 经 核对 全部 数据 ， 就此 定论 。",
+            "{r} {e} {v} ， 今后 各方 都 以此 为 定论 。",
+        ),
     ),
     questions={
         "capital": ("{e} 的 首都 是 哪里 ？", "{e} 的 首都 是 哪 座 城市 ？"),

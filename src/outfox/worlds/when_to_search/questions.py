@@ -1,8 +1,8 @@
 """Questions of every kind and split, with labels that rewards and evaluation read.
 
-One hop: `known`, `unknown`, `conflict`, `changed`, `unanswerable`. Two hops, by whether the first
-and the second are known: `two_known_known`, `two_known_unknown`, ... A held-out question's last
-fact is held out; a training question touches no held-out fact.
+One hop: `known`, `unknown`, `conflict`, `changed`, `unanswerable`, and in some worlds `disputed`.
+Two hops, by whether the first and the second are known: `two_known_known`, `two_known_unknown`, ...
+A held-out question's last fact is held out; a training question touches no held-out fact.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from outfox.core.types import JSON, Message, Task
-from outfox.worlds.when_to_search.facts import YEAR, Fact, Facts, is_quantity
-from outfox.worlds.when_to_search.passages import Corpus, query
+from outfox.worlds.when_to_search.facts import YEAR, Claims, Fact, Facts, is_quantity
+from outfox.worlds.when_to_search.passages import Corpus, query, query_of
 from outfox.worlds.when_to_search.phrases import PHRASES, Phrases
 
 KINDS = (
@@ -26,6 +26,11 @@ KINDS = (
     "changed",
     "unanswerable",
 )
+DISPUTED = "disputed"
+"""A kind that only a world with disputed facts has."""
+_HOPS = {"conflict": 2, DISPUTED: 3}
+_MIN_CALLS = {"changed": 1, DISPUTED: 3}
+"""Of kinds that need others than one search per fact, or per unknown fact."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +66,9 @@ def make_questions(facts: Facts) -> Iterator[Question]:
         elif fact.role == "conflict":
             texts = [phrases.join(template, e=fact.entity) for template in phrases.latest]
             yield from _wordings("conflict", (fact,), texts, fact.held_out, phrases.cue)
+        elif fact.role == "disputed":
+            texts = plain_texts(phrases, fact.relation, fact.entity)
+            yield from _wordings(DISPUTED, (fact,), texts, fact.held_out)
         else:
             yield from _wordings(
                 "changed", (fact,), dated_texts(phrases, fact), fact.held_out, YEAR
@@ -114,9 +122,12 @@ def is_sound(
 
     Conflict: the canonical query shows the earlier passage only, with the cue the later only.
     Changed: the query with the year shows the new value. Unanswerable: something about the entity.
+    Disputed: see `_is_in_turn`.
     """
     fact = question.facts[-1]
     plain = found(query(phrases, fact))
+    if fact.claims is not None:
+        return _is_in_turn(question, fact.claims, corpus, phrases, found)
     if question.kind == "unanswerable":
         return any(identity in corpus.about.get(fact.entity, ()) for identity in plain)
     if question.kind not in ("conflict", "changed"):
@@ -126,6 +137,39 @@ def is_sound(
     if question.kind == "changed":
         return new in cued
     return old in plain and new not in plain and new in cued and old not in cued
+
+
+def _is_in_turn(
+    question: Question,
+    claims: Claims,
+    corpus: Corpus,
+    phrases: Phrases,
+    found: Callable[[str], Sequence[str]],
+) -> bool:
+    """Does each query show the next passage of a dispute, and none one that is due later?
+
+    Neither the question's own words nor the entity alone show the settling one.
+    """
+    fact = question.facts[0]
+    first, second = corpus.disputing[fact.key]
+    settling = corpus.gold[fact.key]
+    plain, next_, last = (
+        found(text)
+        for text in (
+            query(phrases, fact),
+            query_of(phrases, claims.source, fact.entity),
+            query_of(phrases, claims.settling, fact.entity),
+        )
+    )
+    return (
+        first in plain
+        and not {second, settling} & set(plain)
+        and second in next_
+        and settling not in next_
+        and settling in last
+        and not {second, settling} & set(found(question.text))
+        and settling not in found(fact.entity)
+    )
 
 
 def make_task(question: Question, corpus: Corpus, language: str, system: str = "") -> Task:
@@ -138,6 +182,7 @@ def make_task(question: Question, corpus: Corpus, language: str, system: str = "
     relevant = list(gold) if answerable else list(corpus.about[last.entity])
     if question.kind == "conflict":
         relevant.append(corpus.outdated[last.key])
+    relevant += corpus.disputing.get(last.key, ())
     unknown = sum(not fact.known for fact in question.facts)
     metadata: dict[str, JSON] = {
         "kind": question.kind,
@@ -146,8 +191,8 @@ def make_task(question: Question, corpus: Corpus, language: str, system: str = "
         "answerable": answerable,
         "gold_evidence": gold,
         "relevant_ids": relevant,
-        "hops": 2 if question.kind == "conflict" else len(question.facts),
-        "min_calls": 1 if question.kind == "changed" else unknown,
+        "hops": _HOPS.get(question.kind, len(question.facts)),
+        "min_calls": _MIN_CALLS.get(question.kind, unknown),
         "entities": [fact.entity for fact in question.facts],
         "question": question.text,
         "language": language,

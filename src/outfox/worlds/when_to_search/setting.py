@@ -8,7 +8,9 @@ from functools import lru_cache
 from typing import Literal
 
 from outfox.core.errors import ConfigError
+from outfox.core.types import Document
 from outfox.worlds.retrieval.bm25 import BM25
+from outfox.worlds.when_to_search.disputes import with_disputes
 from outfox.worlds.when_to_search.facts import Facts, make_facts
 from outfox.worlds.when_to_search.gazetteer import Gazetteer
 from outfox.worlds.when_to_search.lexicon import make_lexicon
@@ -50,14 +52,16 @@ def make_setting(
     source: Literal["real", "synthetic"],
     entities: Sizes,
     seed: int,
+    disputed: bool = False,
 ) -> Setting:
     """The facts, passages and questions behind `make`."""
     gazetteer = _gazetteer(language, source, entities, seed)
     facts = make_facts(gazetteer, language=language, seed=seed)
+    if disputed:
+        facts = with_disputes(facts, seed=seed)
     corpus = make_corpus(facts, seed=seed)
     lexicon = make_lexicon(facts)
-    words = lexicon.names + lexicon.words if language == "zh" else ()
-    retriever = BM25(corpus.documents, b=_LENGTH, words=words)
+    retriever = index(corpus.documents, lexicon, language)
 
     def found(query: str) -> Sequence[str]:
         return [document.id for document in retriever.search([query], 2)[0]]
@@ -72,6 +76,12 @@ def make_setting(
         phrases=phrases,
         lexicon=lexicon,
     )
+
+
+def index(documents: Sequence[Document], lexicon: Lexicon, language: str) -> BM25:
+    """The passages, searchable."""
+    words = lexicon.names + lexicon.words if language == "zh" else ()
+    return BM25(documents, b=_LENGTH, words=words)
 
 
 def _gazetteer(language: str, source: str, entities: Sizes, seed: int) -> Gazetteer:

@@ -160,8 +160,8 @@ def test_a_system_message_stands_before_the_question():
 
 
 def test_settings_that_it_cannot_follow_are_refused(tmp_path):
-    with pytest.raises(ConfigError, match=r"noise\.stale and world\.noise\.poisoned must be 0"):
-        make(noise=Noise(stale=0.1))
+    with pytest.raises(ConfigError, match=r"world\.noise holds shares"):
+        make(noise=Noise(stale=1.1))
     with pytest.raises(ConfigError, match="leave tasks"):
         make(Supplies(corpus=tmp_path))
     with pytest.raises(ConfigError, match="one of en, zh"):

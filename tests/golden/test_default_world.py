@@ -1,0 +1,28 @@
+"""Options that are off change nothing: the default world, its items included, is what it was.
+
+A change to the world that is meant to change its items changes the hashes; note why in the commit.
+"""
+
+import hashlib
+
+import pytest
+
+from outfox.policies.codecs.tags import Tags
+from outfox.testing.codecs import FakeTokenizer
+from outfox.worlds.when_to_search import Mix, make
+
+ITEMS = {"en": "395a0307b9e8be9c", "zh": "9e5c03763986ab8b"}
+QUESTIONS = {"en": "8a5b061cbfb3cad6", "zh": "62f2fd88b5cbd0cd"}
+
+
+def digest(value: object) -> str:
+    return hashlib.sha256(repr(value).encode()).hexdigest()[:16]
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_the_default_world_is_what_it_was(language):
+    world = make(language=language, source="synthetic", demonstrations=Mix(copying_first=0))
+    codec = Tags(FakeTokenizer(), pauses=True)
+    items = world.demonstrations(codec, readings=True).take(0, 2000)
+    questions = (world.held_out, world.train.take(0, 3000), world.lexicon)
+    assert (digest(items), digest(questions)) == (ITEMS[language], QUESTIONS[language])
