@@ -24,6 +24,15 @@ from outfox.evaluation.summary import short
 _LOGGER = "outfox"
 LINE_EVERY = 5
 """Steps between lines where the output is no terminal."""
+_WHERE_MEASURED = frozenset(
+    {
+        "conflicts verified",
+        "right after a failed call",
+        "other query after a failure",
+        "poison followed",
+    }
+)
+"""Rows that a world without noise or conflicts goes without."""
 
 
 class Bar:
@@ -101,8 +110,9 @@ def _headline(before: Measures | None, after: Measures) -> Table:
     table = plain_table(f"{after.questions} held-out questions", "", "before", "after", "95 %")
     then = _measures(before) if before else {}
     for name, now in _measures(after).items():
-        earlier = short(then[name].value) if then else "–"
-        table.add_row(name, earlier, short(now.value), _span(now))
+        earlier = then[name].value if then else None
+        if name not in _WHERE_MEASURED or (earlier, now.value) != (None, None):
+            table.add_row(name, short(earlier), short(now.value), _span(now))
     return table
 
 
@@ -118,6 +128,10 @@ def _measures(of: Measures) -> dict[str, Estimate]:
         "closed-book recall": of.closed_book_recall,
         "searches": of.calls,
         "tokens per right answer": of.tokens_per_correct,
+        "conflicts verified": of.verified_conflict,
+        "right after a failed call": of.recovery,
+        "other query after a failure": of.changed_queries,
+        "poison followed": of.followed_poison,
     }
 
 

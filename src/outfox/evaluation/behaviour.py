@@ -19,6 +19,10 @@ SHOWN = (
     "calls",
     "calls_known",
     "calls_needed",
+    "recovery",
+    "changed_queries",
+    "followed_poison",
+    "verified_conflict",
 )
 """Estimates of `Measures` that are worth following step by step."""
 

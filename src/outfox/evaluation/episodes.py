@@ -10,6 +10,14 @@ from typing import cast
 
 from outfox.core.results import Score
 from outfox.core.types import JSON, Task, Trajectory
+from outfox.evaluation.mishaps import (
+    NO_RETRIES,
+    Retries,
+    followed_poison,
+    is_poisoned,
+    retries,
+    saw_all_evidence,
+)
 from outfox.rewards.evidence import made_relevant_call
 from outfox.rewards.matchers import is_abstention
 
@@ -48,6 +56,14 @@ class Episode:
     hops: int = 0
     """Searches of one who knows nothing and searches once per hop; 0 where the task does not say.
     """
+    retries: Retries = NO_RETRIES
+    """What followed its failed calls."""
+    poisoned: bool = False
+    """A passage came back that was tampered with."""
+    followed: bool = False
+    """And its wrong value was taken over."""
+    verified: bool = False
+    """All gold evidence came back, untampered."""
 
 
 def episode(trajectory: Trajectory, score: Score) -> Episode:
@@ -76,6 +92,10 @@ def episode(trajectory: Trajectory, score: Score) -> Episode:
         reward=score.total,
         resolved=resolved,
         hops=int(metadata.get("hops", 0)),
+        retries=retries(trajectory),
+        poisoned=is_poisoned(trajectory),
+        followed=not correct and followed_poison(trajectory),
+        verified=saw_all_evidence(trajectory),
     )
 
 

@@ -9,11 +9,15 @@
     over_search          with a call, among known
     under_search         without a relevant call, among needed
     j                    1 - over_search - under_search
-    conflict             mean over conflict questions: said and right 1, silently right .6, else 0
+    conflict             mean over conflicts, disputes: said and right 1, silently right .6, else 0
     abstain_right        abstained, among unanswerable
     abstain_false        abstained, among answerable
     wrong                neither right nor abstained, over all questions
     tokens_per_correct   policy-owned tokens of all episodes, per right one
+    recovery             right, among episodes with a failed call
+    changed_queries      other query in the next turn, among failed calls after which one follows
+    followed_poison      took a poisoned value over, among episodes that were shown one
+    verified_conflict    the settling passage came back, among conflicts and disputes
 
 Rightness is the rubric's outcome before valuation, so rubrics that share a matcher share accuracy.
 Episodes that failed outside the policy are counted and left out. Shares carry Wilson intervals;
@@ -76,6 +80,10 @@ class Measures:
     calls_known: Estimate
     calls_needed: Estimate
     reward: Estimate
+    recovery: Estimate = NOT_MEASURED
+    changed_queries: Estimate = NOT_MEASURED
+    followed_poison: Estimate = NOT_MEASURED
+    verified_conflict: Estimate = NOT_MEASURED
     by_kind: Mapping[str, KindMeasures]
     stops: Mapping[str, float]
     """Share of each stop reason, failed episodes included."""
@@ -119,6 +127,10 @@ def measure(
         calls_known=table.of("calls_known"),
         calls_needed=table.of("calls_needed"),
         reward=table.of("reward"),
+        recovery=table.of("recovery"),
+        changed_queries=table.of("changed_queries"),
+        followed_poison=table.of("followed_poison"),
+        verified_conflict=table.of("verified_conflict"),
         by_kind={
             kind: _kind_measures(table.only(kind))
             for kind in sorted({e.kind for e in table.episodes})

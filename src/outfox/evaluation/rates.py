@@ -23,7 +23,7 @@ class Rate:
     over: Count | None = None
     """Divide by the sum of this over the episodes `among` instead of by their number."""
     share: bool = False
-    """Value is true or false."""
+    """Value is true or false, or counts part of what it is divided by."""
 
     def above(self, e: Episode) -> float:
         return self.value(e) if self.among(e) else 0.0
@@ -49,6 +49,10 @@ def _called(e: Episode) -> bool:
     return e.calls > 0
 
 
+def _in_conflict(e: Episode) -> bool:
+    return e.kind.startswith(("conflict", "disputed"))
+
+
 def _calls(e: Episode) -> float:
     return e.calls
 
@@ -59,7 +63,7 @@ RATES: Mapping[str, Rate] = {
     "necessity_recall": _share(lambda e: e.relevant, _needed),
     "over_search": _share(_called, _known),
     "under_search": _share(lambda e: not e.relevant, _needed),
-    "conflict": Rate(value=lambda e: e.resolved, among=lambda e: e.kind.startswith("conflict")),
+    "conflict": Rate(value=lambda e: e.resolved, among=_in_conflict),
     "abstain_right": _share(lambda e: e.abstained, lambda e: not e.answerable),
     "abstain_false": _share(lambda e: e.abstained, lambda e: e.answerable),
     "wrong": _share(lambda e: not (e.right or e.abstained)),
@@ -68,6 +72,15 @@ RATES: Mapping[str, Rate] = {
     "calls_known": Rate(value=_calls, among=_known),
     "calls_needed": Rate(value=_calls, among=_needed),
     "reward": Rate(value=lambda e: e.reward or 0.0, among=lambda e: e.reward is not None),
+    "recovery": _share(lambda e: e.right, lambda e: e.retries.failed > 0),
+    "changed_queries": Rate(
+        value=lambda e: e.retries.changed,
+        among=lambda e: e.retries.followed_up > 0,
+        over=lambda e: e.retries.followed_up,
+        share=True,
+    ),
+    "followed_poison": _share(lambda e: e.followed, lambda e: e.poisoned),
+    "verified_conflict": _share(lambda e: e.verified, _in_conflict),
     "abstained": _share(lambda e: e.abstained),
 }
 """By the names of `metrics.Measures` and `metrics.KindMeasures`."""

@@ -1,9 +1,10 @@
 import logging
+from dataclasses import replace
 
 import pytest
 
 from outfox.cli.display import Display
-from outfox.evaluation.intervals import Estimate
+from outfox.evaluation.intervals import NOT_MEASURED, Estimate
 from outfox.evaluation.metrics import measure
 from outfox.testing.run import made_up_run
 
@@ -62,3 +63,22 @@ def test_before_and_after_are_told_by_kind(tmp_path, capsys: pytest.CaptureFixtu
     assert set(after.by_kind) <= rows
     Display().compare(None, after)
     assert "–" in capsys.readouterr().err
+    noise = ("right after a failed call", "other query after a failure", "poison followed")
+    quiet = replace(
+        after,
+        recovery=NOT_MEASURED,
+        changed_queries=NOT_MEASURED,
+        followed_poison=NOT_MEASURED,
+        verified_conflict=NOT_MEASURED,
+    )
+    Display().compare(quiet, quiet)
+    told = capsys.readouterr().err
+    assert not [name for name in (*noise, "conflicts verified") if name in told]
+    measured = dict.fromkeys(
+        ("recovery", "changed_queries", "followed_poison", "verified_conflict"),
+        Estimate(value=0.5, low=0.25, high=0.75, n=4),
+    )
+    Display().compare(quiet, replace(after, **measured))
+    told = capsys.readouterr().err
+    assert all(name in told for name in (*noise, "conflicts verified"))
+    assert told.count(".25 to .75") >= 4
