@@ -11,7 +11,7 @@ def answer(row: Mapping[str, JSON], against: str, name: str) -> str:
     """One row of `asks` in a sentence; `name`: what to call its measure.
 
     `default: accuracy less that of outcome-only is -0.003 (-0.015 to 0.009), asked to be at least
-    -0.02: it is, and so is the whole interval`
+    -0.02: holds`
     """
     joined = {"value": "", "difference": f" less that of {against}", "ratio": f" over {against}'s"}
     side = "at least" if "at_least" in row else "at most"
@@ -23,10 +23,10 @@ def answer(row: Mapping[str, JSON], against: str, name: str) -> str:
 
 
 def standing(row: Mapping[str, JSON]) -> str:
-    """Whether the value is where it was asked to be, and whether its interval is."""
+    """`holds`: the whole interval is where it was asked to be; `on average`: the value is."""
     if row["surely"]:
-        return "it is, and so is the whole interval"
-    return "it is, but the interval reaches beyond" if row["holds"] else "it is not"
+        return "holds"
+    return "holds on average" if row["holds"] else "does not hold"
 
 
 def interval(found: Mapping[str, JSON], digits: int = 3) -> str:

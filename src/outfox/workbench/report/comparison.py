@@ -124,22 +124,31 @@ def _headline(content: Block, variants: Mapping[str, Block]) -> str:
 
 
 def _asks(content: Block) -> str:
+    """A row per ask, a column per variant: the value, its interval, and whether it is there."""
     rows = cast("Sequence[Block]", content["asks"])
     if not rows:
         return ""
     against = escape(str(content["against"]))
     joined = {"value": "", "difference": f"less {against}’s", "ratio": f"over {against}’s"}
+    places = {name: index for index, name in enumerate(content["variants"])}
+    names = list(dict.fromkeys(row["variant"] for row in rows))
+    asked: dict[str, dict[str, str]] = {}
+    for row in rows:
+        label = f"{_name(row['measure'])}<small>{joined[row['of']]}</small></th>"
+        label += f'<td class="bound">{_bound(row)}'
+        found = f"{_cell(row, 3)}<small>{standing(row)}</small>"
+        asked.setdefault(label, {})[row["variant"]] = found
     lines = [
-        f'<tr><th scope="row">{escape(row["variant"])}: {_name(row["measure"])}'
-        f"<small>{joined[row['of']]}</small></th><td>{_bound(row)}</td>"
-        f"<td>{_cell(row, 3)}</td><td>{standing(row)}</td></tr>"
-        for row in rows
+        f'<tr><th scope="row">{label}</td>'
+        + "".join(f"<td>{cells.get(name, '')}</td>" for name in names)
+        + "</tr>"
+        for label, cells in asked.items()
     ]
-    head = "".join(f'<th scope="col">{each}</th>' for each in ("Asked", "Found", ""))
+    head = '<th scope="col">asked</th>' + _columns({name: places[name] for name in names})
     return (
-        "<section><h2>What was asked</h2><p>Written in the comparison’s file before it ran.</p>"
-        '<table class="measures asks"><thead><tr><th scope="col">Measure</th>'
-        f"{head}</tr></thead><tbody>{''.join(lines)}</tbody></table></section>"
+        "<section><h2>What was asked</h2><p>As the comparison’s file has it. “Holds” is said of "
+        "the whole interval, “holds on average” of the value alone.</p>"
+        f"{_measures(head, lines)}</section>"
     )
 
 
@@ -150,7 +159,7 @@ def _bound(row: Block) -> str:
 
 def _table(variants: Mapping[str, Block]) -> str:
     """A row per measure, a column per variant: after training, and what it was before."""
-    head = _columns(variants)
+    head = _columns({name: index for index, name in enumerate(variants)})
     rows = [_row(_label(key), key, variants, "after", "before") for key in shown(_after(variants))]
     if all("greedy" in of for of in variants.values()):
         for key in ("accuracy", "j", "calls"):
@@ -169,7 +178,7 @@ def _row(label: str, key: str, variants: Mapping[str, Block], when: str, was: st
         cell = _cell(of[when].get(key))
         earlier = of.get(was, {}).get(key) if was else None
         if earlier is not None:
-            cell += f'<small class="was">was {fixed(earlier["value"], 2)}</small>'
+            cell += f'<small class="was">was {_plain(earlier["value"])}</small>'
         cells.append(f"<td>{cell}</td>")
     return f'<tr><th scope="row">{label}</th>{"".join(cells)}</tr>'
 
@@ -179,10 +188,8 @@ def _differences(content: Block) -> str:
     if not others:
         return '<p class="empty">Only one variant was run.</p>'
     ratios = cast("Mapping[str, Block]", content["ratios"])
-    columns = {name: list(content["variants"]).index(name) for name in others}
-    head = "".join(
-        f'<th scope="col" class="s{index}">{escape(name)}</th>' for name, index in columns.items()
-    )
+    places = {name: index for index, name in enumerate(content["variants"])}
+    head = _columns({name: places[name] for name in others})
     rows = [
         f'<tr><th scope="row">{_label(key)}</th>'
         + "".join(f"<td>{_cell(others[name].get(key), 3, sign=True)}</td>" for name in others)
@@ -289,10 +296,10 @@ def _seeds(content: Block, variants: Mapping[str, Block]) -> str:
     return _measures(head + '<th scope="col">Minutes</th>', rows, "Run")
 
 
-def _columns(variants: Iterable[str]) -> str:
+def _columns(places: Mapping[str, int]) -> str:
+    """Headings in the variants' colours."""
     return "".join(
-        f'<th scope="col" class="s{index}">{escape(name)}</th>'
-        for index, name in enumerate(variants)
+        f'<th scope="col" class="s{index}">{escape(name)}</th>' for name, index in places.items()
     )
 
 
@@ -318,7 +325,8 @@ def _cell(found: Block | None, digits: int = 2, *, sign: bool = False) -> str:
     text = _signed(found["value"], digits) if sign else _minus(fixed(found["value"], digits))
     if low is None or high is None:
         return text
-    return f"{text}<small>{_minus(fixed(low, digits))} – {_minus(fixed(high, digits))}</small>"
+    span = f"{_minus(fixed(low, digits))} to {_minus(fixed(high, digits))}"
+    return f'{text}<small class="span">{span}</small>'
 
 
 def _signed(value: float, digits: int) -> str:
