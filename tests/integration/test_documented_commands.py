@@ -15,10 +15,12 @@ import pytest
 
 from outfox.cli import VERBS, command, main
 from outfox.cli.train import split_words
-from outfox.core.config import Part, load_recipe, load_yaml, validate
+from outfox.core.comparison import load_comparison
+from outfox.core.config import Part, RecipeFile, load_recipe, load_yaml, validate
 from outfox.core.parts import Parts
 from outfox.core.recipe import Recipe
 from outfox.evaluation.behaviour import SHOWN
+from outfox.evaluation.contrast import check_asks
 from outfox.evaluation.metrics import Measures
 from outfox.evaluation.summary import NOT_YET
 from outfox.learning.algorithms import algorithm
@@ -100,7 +102,16 @@ def check_verb(verb: str, arguments: list[str]) -> None:
     if verb != "train" or context.params["resume"] is not None:
         return
     recipe, overrides = split_words(context.params["words"] or [])
-    file = load_recipe(recipe, overrides)
+    comparison = load_comparison(recipe, overrides)
+    if comparison is None:
+        check_recipe(load_recipe(recipe, overrides))
+        return
+    check_asks(comparison.comparison.asks)
+    for seed, variant in comparison.runs:
+        check_recipe(comparison.recipe(variant, seed))
+
+
+def check_recipe(file: RecipeFile) -> None:
     made = validate(Recipe, {"name": file.name, **file.data})
     parts = Parts(folders=file.folders)
     make_rubric(made.rubric, parts, WorldSolvability())

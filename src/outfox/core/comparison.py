@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import cast
 
 from outfox.core.config import (
+    RECIPES,
     RecipeFile,
     apply_overrides,
     find_recipe,
@@ -81,6 +82,11 @@ class ComparisonFile:
     def against(self) -> str:
         """The variant that the others are set beside."""
         return self.comparison.against or next(iter(self.comparison.variants))
+
+    @property
+    def called(self) -> str:
+        """What the command line calls it."""
+        return self.name if self.path.parent == RECIPES else self.path.name
 
     @property
     def runs(self) -> Iterator[tuple[int, str]]:

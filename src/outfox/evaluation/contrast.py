@@ -13,6 +13,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Mapping
 from typing import cast
 
@@ -69,7 +70,7 @@ def contrast(file: ComparisonFile, runs: Folders) -> dict[str, JSON]:
     return {
         "comparison": file.name,
         "base": file.base.name,
-        "command": " ".join(["outfox train", file.name, *file.settings]),
+        "command": shlex.join(["outfox", "train", file.called, *file.settings]),
         "versions": dict(first.about["versions"]),
         "steps": first.config["steps"],
         "seeds": seeds,
