@@ -78,7 +78,7 @@ def main() -> None:
         wall, cpu = map(min, zip(*timed, strict=True))
         print(
             f"micro {micro:5d}: {total / wall:6.0f} tokens/s, {total / cpu:6.0f} per CPU second, "
-            f"{len(batches[0].micro)} micro-batches, padding {batches[0].padding_waste:.1%}"
+            f"{len(batches[0].micro)} micro-batches"
         )
         if options.profile:
             _profile(trainer, batches)

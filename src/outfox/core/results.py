@@ -139,20 +139,13 @@ class Sample:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Batch:
-    """Samples of one optimiser step, cut into right-padded micro-batches of similar length."""
+    """Samples of one optimiser step, cut into micro-batches."""
 
     micro: tuple[tuple[Sample, ...], ...]
 
     @property
     def samples(self) -> tuple[Sample, ...]:
         return tuple(sample for part in self.micro for sample in part)
-
-    @property
-    def padding_waste(self) -> float:
-        """Share of padded positions, 0 to 1."""
-        real = sum(len(sample) for sample in self.samples)
-        full = sum(len(part) * max(map(len, part)) for part in self.micro if part)
-        return 1 - real / full if full else 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -29,7 +29,7 @@ from outfox.core.ledger import Floats
 from outfox.core.protocols import Need
 from outfox.core.ranks import ALONE, Ranks, share
 from outfox.core.results import Annotations, Batch, Sample, UpdateReport
-from outfox.learning.batching.packing import pack
+from outfox.learning.batching.packing import pack, portions
 from outfox.learning.losses.mixed import MixedLoss
 from outfox.learning.losses.tokens import (
     Loss,
@@ -48,7 +48,7 @@ from outfox.learning.trainers.optimizer import (
     Schedule,
 )
 from outfox.policies.loading import without_bars
-from outfox.policies.logprobs import token_logprobs
+from outfox.policies.logprobs import sequence_logprobs
 
 STATE = "trainer.json"
 OPTIMIZER = "optimizer.safetensors"
@@ -190,11 +190,12 @@ class LocalTrainer:
         )
 
     def _step(self, batch: Batch, notes: Notes, largest: dict[str, float]) -> dict[str, Mean]:
-        totals = totals_of(batch)
+        count = self._ranks.count
+        shares = Batch(micro=tuple(s for whole in batch.micro for s in portions(whole, count)))
+        totals = totals_of(shares)
         metrics: dict[str, Mean] = {}
         loss = 0.0
-        for whole in batch.micro:
-            samples = share(whole, self._ranks)
+        for samples in share(shares.micro, self._ranks):
             if not any(trained_mask(sample).any() for sample in samples):
                 continue
             tokens = trained_tokens(
@@ -255,28 +256,17 @@ class LocalTrainer:
         return next(self._model.parameters()).device
 
     def _forward(self, model: PreTrainedModel, samples: Sequence[Sample]) -> Outputs:
-        """Logprobs and entropies of the trained tokens; logits are computed for no others."""
-        length = max(map(len, samples))
-        token_ids = np.zeros((len(samples), length), np.int64)
-        wanted = np.zeros((len(samples), length), np.bool_)
-        for row, sample in enumerate(samples):
-            token_ids[row, : len(sample)] = sample.token_ids
-            wanted[row, : len(sample)] = trained_mask(sample)
-        if wanted[:, 0].any():
+        """Logprobs and entropies of the trained tokens; nothing else is computed."""
+        masks = [trained_mask(sample) for sample in samples]
+        if any(mask[0] for mask in masks):
             raise ContractError(
                 "the first token of a sequence has nothing before it that could predict it; "
                 "give every sequence a prompt of at least one token"
             )
-        where = torch.from_numpy(wanted).to(self._device)
-        scores = token_logprobs(
-            model,
-            torch.from_numpy(token_ids).to(self._device),
-            where=where,
-            entropies=True,
-            temperature=self._temperature,
+        scores = sequence_logprobs(
+            model, [s.token_ids for s in samples], masks, temperature=self._temperature
         )
-        assert scores.entropies is not None
-        return Outputs(logprobs=scores.logprobs[where], entropies=scores.entropies[where])
+        return Outputs(logprobs=scores.logprobs, entropies=scores.entropies)
 
     # -- weights and state ------------------------------------------------------------------------
     def weights(self) -> Mapping[str, Tensor]:
