@@ -34,8 +34,11 @@ def threads(count: int) -> Iterator[None]:
 async def session(
     engine: TransformersEngine, number: int, copy: int, delays: Sequence[int]
 ) -> list[Completion]:
-    """Three turns whose tokens depend on `number` alone; some are one token, some 90."""
-    rng = np.random.default_rng(number)
+    """Three turns whose tokens depend on `number` alone; some are one token, some 90.
+
+    Three numbers in a row have the same new tokens, as siblings do: they share lanes.
+    """
+    rng = np.random.default_rng(number // 3)
     name = f"{number}/{copy}"
     engine.open(name, noise_key=number)
     made = []

@@ -275,7 +275,47 @@ async def test_a_trainer_that_shares_the_model_may_leave_it_in_training_mode():
 async def test_more_sessions_than_rows_wait_their_turn():
     made = engine(max_rows=4, max_step_tokens=30)
     rows = await asyncio.gather(*(talk(made, f"s{n}", [9, 4]) for n in range(40)))
-    assert made.fed_tokens == sum(len(history) for history, _ in rows) - 40
+    through = made.fed_tokens + made.shared_tokens
+    assert through == sum(len(history) for history, _ in rows) - 40
+
+
+async def test_siblings_share_what_they_have_in_common():
+    made = engine()
+    for name in "abc":
+        made.open(name, noise_key=derive(name))
+    sampling = Sampling(max_tokens=1)
+    first = [made.generate(name, ids(20), sampling=sampling) for name in "abc"]
+    await asyncio.gather(*first)
+    assert (made.fed_tokens, made.shared_tokens) == (20, 40)
+    made.open("late", noise_key=1)
+    await made.generate("late", ids(20), sampling=sampling)  # no one to go with
+    assert (made.fed_tokens, made.shared_tokens) == (40, 40)
+
+
+async def test_sharing_changes_no_logprob():
+    histories = [await talk(engine(), f"s{n}", [20, 70, 3]) for n in range(6)]
+    made = engine()
+    together = await asyncio.gather(*(talk(made, f"s{n}", [20, 70, 3]) for n in range(6)))
+    assert made.shared_tokens > 0
+    for (history, logprobs), (wanted, expected) in zip(together, histories, strict=True):
+        assert history == wanted
+        np.testing.assert_array_equal(logprobs, expected)
+
+
+async def test_a_session_that_comes_later_or_goes_another_way_has_a_lane_of_its_own():
+    made = engine()
+    history, _ = await talk(made, "a", [12])
+    made.open("b", noise_key=2, parent="a")
+    made.open("c", noise_key=3, parent="a")
+    await made.generate("b", ids(9, seed=8), sampling=Sampling(max_tokens=5))
+    done = await made.generate("a", ids(3), sampling=Sampling(max_tokens=5))
+    made.end("a")
+    made.end("b")
+    late = await made.generate("c", ids(70, seed=9), sampling=Sampling(max_tokens=5))
+    for new, completion in ((ids(3), done), (ids(70, seed=9), late)):
+        whole = [*history, *new.tolist(), *completion.token_ids.tolist()]
+        wanted = expected(MODEL, whole)[-len(completion.token_ids) :]
+        np.testing.assert_allclose(completion.logprobs, wanted, atol=1e-5)
 
 
 async def test_tools_run_while_others_generate():
@@ -300,7 +340,7 @@ async def test_a_failure_reaches_every_caller(when: str, monkeypatch: pytest.Mon
     real, calls = made._forward, 0
 
     class Failing:
-        cache = real.cache
+        refresh, hold, leave = real.refresh, real.hold, real.leave
 
         def __call__(self, feeds):
             nonlocal calls

@@ -5,7 +5,8 @@
 
 Each step feeds one token of every decoding session and all new tokens of sessions that begin a
 turn; finished ones leave and waiting ones enter at once. Between steps the event loop runs, so
-tools overlap generation. A session's keys and values stay over turns.
+tools overlap generation. A session's keys and values stay over turns, and sessions that begin
+with the same tokens, as siblings do, share them until they part.
 
 Logprobs belong to the distribution that was sampled from (temperature, top_p and forbidden tokens
 applied; at temperature 0 to temperature 1). How many threads torch uses is the caller's business.
@@ -85,6 +86,11 @@ class TransformersEngine:
         """Tokens that have gone through the model so far; a session's history goes through once."""
         return self._forward.fed_tokens
 
+    @property
+    def shared_tokens(self) -> int:
+        """Tokens that did not, since a session with the same history fed them."""
+        return self._forward.shared_tokens
+
     # -- sessions ---------------------------------------------------------------------------------
     def open(self, session: str, *, noise_key: int, parent: str | None = None) -> None:
         if session in self._sessions:
@@ -92,9 +98,11 @@ class TransformersEngine:
         made = Session(name=session, noise_key=noise_key)
         if parent is not None:
             source = self._idle(parent)
-            made.tokens, made.cached, made.full = list(source.tokens), source.cached, source.full
-            if source.cached:
-                self._forward.cache.copy(parent, session, source.cached)
+            made.tokens, made.full = list(source.tokens), source.full
+            if source.lane is not None:
+                self._forward.hold(made, source.lane, source.cached)
+        if not self._sessions:
+            self._forward.refresh()
         self._sessions[session] = made
 
     def end(self, session: str) -> None:
@@ -104,7 +112,7 @@ class TransformersEngine:
                 job.future.set_exception(
                     EngineError(f"Session '{session}' ended while generating.")
                 )
-        self._forward.cache.release(session)
+        self._forward.leave(found)
         del self._sessions[session]
 
     def _find(self, session: str) -> Session:
@@ -218,15 +226,16 @@ class TransformersEngine:
             raise
 
     def _step(self) -> None:
-        plan = self._schedule.plan()
-        if not plan.feeds:
+        feeds = self._schedule.plan()
+        if not feeds:
             return
         with torch.inference_mode():
-            fed = self._forward(plan.feeds)
-            jobs = [plan.jobs[index] for index in fed.samples]
+            fed = self._forward(feeds)
+            jobs = [job for feed in fed.feeds for job in feed.jobs]
             if not jobs:
                 return
-            drawn = draw(fed.logits, [job.rule for job in jobs], self._noise(jobs))
+            rows = [row for row, feed in enumerate(fed.feeds) for _ in feed.jobs]
+            drawn = draw(fed.logits, rows, [job.rule for job in jobs], self._noise(jobs))
         for job, token, logprob in zip(jobs, drawn.token_ids, drawn.logprobs, strict=True):
             self._take(job, token, logprob)
 

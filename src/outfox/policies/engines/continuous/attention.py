@@ -1,21 +1,21 @@
 # pyright: standard
-"""Attention over a packed step, for any transformers model with pluggable attention.
+"""Attention over a packed step.
 
-    tokens    a b c | d d d d e e e | 0 0     one row [1, N]: D sessions that decode one token each,
-    sessions  A B C |   D       E   | pad     then sessions that prefill, then padding
+    tokens   a b c | d d d d e e e | 0 0     [N]: D lanes that decode one token each,
+    lanes    A B C |   D       E   | pad     then lanes that take several, then padding
 
 Everything but attention works on one token at a time, so a packed step has no padding to speak of.
-Only this function knows which token belongs to whom. It gets the step through the model's keyword
-arguments, and neither masks nor a transformers cache are made.
+Only this file knows which token belongs to whom. Lanes that take a few tokens are padded to one of
+`SIZES` and computed together; those that take more, one by one.
 
-What a row computes does not depend on its companions: values are summed over fixed blocks of keys,
-prefill attention has only the session's own shape, and N is padded to a multiple of 4 and at least
-12 (matrix products change a row's bits at fewer rows).
+What a lane computes does not depend on its companions: N is padded to a multiple of 4 and at least
+12 (matrix products change a row's bits at fewer rows), how lanes that take several tokens are
+padded depends on the lane alone, and values of decoding lanes are summed over fixed blocks of keys.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,10 +27,10 @@ from transformers import PreTrainedModel
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from outfox.core.errors import ConfigError
-from outfox.policies.engines.continuous.cache import Cache
+from outfox.policies.engines.continuous.cache import BLOCK, Cache
 
-BLOCK = 64
-"""Keys per block of a sum over values; caches hold a multiple of it."""
+SIZES = (4, 16, 64)
+"""Tokens that lanes of one batch are padded to."""
 _NAME = "outfox_packed"
 
 
@@ -40,13 +40,31 @@ def padded(count: int) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prefill:
-    """New tokens [start, stop) of a packed step, which follow `past` tokens of cache row `row`."""
+class Piece:
+    """New tokens of one lane: [start, start + count) of a packed step, after `past` cached ones."""
 
     start: int
-    stop: int
+    count: int
     row: int
     past: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Batch:
+    """Lanes that take several tokens, at most `size` each, and look at `width` keys."""
+
+    rows: Tensor
+    """[b] cache rows."""
+    tokens: Tensor
+    """[b * size] where in the step a lane's tokens are; padding repeats the last."""
+    places: Tensor
+    """[n] where in `tokens` the real ones are."""
+    targets: Tensor
+    """[n] where in the step they belong."""
+    positions: Tensor
+    """[b, size]"""
+    size: int
+    width: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -55,19 +73,47 @@ class Packed:
 
     cache: Cache
     rows: Tensor
-    """[n] cache row of each real token; the first `decode` are rows 0..decode-1."""
+    """[n] cache row of each real token."""
     positions: Tensor
     """[n]"""
     decode: int
-    prefills: tuple[Prefill, ...]
+    """The first so many tokens are their lanes' only ones, in the order of rows."""
+    span: int
+    """Decoding lanes lie in rows 0 to span - 1."""
     width: int
     """Keys that decoding looks at, a multiple of BLOCK."""
+    batches: tuple[Batch, ...]
+    long: tuple[Piece, ...]
     _made: dict[Any, Tensor] = field(default_factory=dict)
 
-    def write(self, layer: int, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-        """Store new keys and values [heads, N, width]; returns the layer's whole cache."""
+    def attend(
+        self,
+        layer: int,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        *,
+        scale: float,
+        window: int | None = None,
+    ) -> Tensor:
+        """Store new keys and values, and attend: all [N, heads, head]; returns [N, heads, head]."""
+        keys, values = self._write(layer, key, value)
+        out = query.new_empty(*query.shape[:2], value.shape[-1])
+        out[len(self.rows) :] = 0.0
+        if self.decode:
+            out[: self.decode] = self._decode(query[: self.decode], keys, values, scale, window)
+        for batch in self.batches:
+            made = self._batch(batch, query, keys, values, scale, window)
+            out[batch.targets] = made[batch.places]
+        for piece in self.long:
+            new = slice(piece.start, piece.start + piece.count)
+            out[new] = self._long(piece, query[new], keys, values, scale, window)
+        return out
+
+    def _write(self, layer: int, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+        """Store new keys and values; returns the layer's whole cache [rows, heads, capacity, .]."""
         caches = self.cache.layer(layer, key, value)
-        heads, count = key.shape[0], len(self.rows)
+        heads, count = key.shape[1], len(self.rows)
         index = self._made.get(heads)
         if index is None:
             head = torch.arange(heads, device=key.device)
@@ -75,25 +121,97 @@ class Packed:
             index = self._made[heads] = (index + self.positions[:, None]).flatten()
         for cached, new in zip(caches, (key, value), strict=True):
             width = new.shape[-1]
-            cached.view(-1, width).index_copy_(
-                0, index, new[:, :count].transpose(0, 1).reshape(-1, width)
-            )
+            cached.view(-1, width).index_copy_(0, index, new[:count].reshape(-1, width))
         return caches
 
-    def decode_mask(self, window: int | None, dtype: torch.dtype) -> Tensor:
-        """[decode, 1, width]: 0 where a decoding token may look, -inf elsewhere."""
-        last = self.positions[: self.decode, None, None]
-        return self._mask("decode", last, self.width, window, dtype)
+    def _decode(
+        self, query: Tensor, keys: Tensor, values: Tensor, scale: float, window: int | None
+    ) -> Tensor:
+        """One query per lane: query [D, heads, head]; returns [D, heads, .].
 
-    def prefill_mask(self, part: Prefill, window: int | None, dtype: torch.dtype) -> Tensor:
-        """[new tokens, past + new tokens]: 0 where a token may look, -inf elsewhere."""
-        last = self.positions[part.start : part.stop, None]
-        return self._mask(part.row, last, part.past + part.stop - part.start, window, dtype)
+        Heads that share keys are the rows of one small matrix product per lane.
+        """
+        count, heads, head = query.shape
+        kv, capacity = keys.shape[1:3]
+        rows, whole = self.rows[:count], count == self.span
+        if not whole:
+            query = query.new_zeros(self.span, heads, head).index_copy_(0, rows, query)
+        batch = self.span * kv
+        q = query.reshape(batch, heads // kv, head)
+        k = keys[: self.span].view(batch, capacity, head)[:, : self.width]
+        v = values[: self.span].view(batch, capacity, values.shape[-1])
+        bias = self._decode_mask(kv, window, query.dtype)
+        scores = torch.baddbmm(bias, q, k.transpose(1, 2), alpha=scale)
+        weights = torch.softmax(scores, -1, dtype=torch.float32).to(q.dtype)
+        total = torch.bmm(weights[:, :, :BLOCK], v[:, :BLOCK])
+        for start in range(BLOCK, self.width, BLOCK):
+            block = slice(start, start + BLOCK)
+            total.baddbmm_(weights[:, :, block], v[:, block])
+        total = total.view(self.span, heads, -1)
+        return total if whole else total.index_select(0, rows)
+
+    def _batch(
+        self,
+        batch: Batch,
+        query: Tensor,
+        keys: Tensor,
+        values: Tensor,
+        scale: float,
+        window: int | None,
+    ) -> Tensor:
+        """Several queries per lane; returns [b * size, heads, .]."""
+        heads, head = query.shape[1:]
+        kv, lanes, size, width = keys.shape[1], len(batch.rows), batch.size, batch.width
+        q = query.index_select(0, batch.tokens).view(lanes, size, heads, head).transpose(1, 2)
+        q = q.reshape(lanes * kv, heads // kv * size, head)
+        k = keys[:, :, :width].index_select(0, batch.rows).flatten(0, 1)
+        v = values[:, :, :width].index_select(0, batch.rows).flatten(0, 1)
+        mask = self._mask(id(batch), batch.positions[:, None, :, None], width, window, q.dtype)
+        scores = torch.bmm(q, k.transpose(1, 2)).mul_(scale)
+        scores.view(lanes, heads, size, width).add_(mask)
+        weights = torch.softmax(scores, -1, dtype=torch.float32).to(q.dtype)
+        made = torch.bmm(weights, v).view(lanes, heads, size, -1)
+        return made.transpose(1, 2).reshape(lanes * size, heads, -1)
+
+    def _long(
+        self,
+        piece: Piece,
+        query: Tensor,
+        keys: Tensor,
+        values: Tensor,
+        scale: float,
+        window: int | None,
+    ) -> Tensor:
+        """New tokens of one lane against its own cache row; query [T, heads, head], as returned."""
+        mask, width = None, piece.past + piece.count
+        if piece.past or window is not None:
+            last = self.positions[piece.start : piece.start + piece.count, None]
+            mask = self._mask(("long", piece.start), last, width, window, query.dtype)
+        groups = query.shape[1] // keys.shape[1]
+        k, v = (each[piece.row, :, :width].repeat_interleave(groups, 0) for each in (keys, values))
+        made = functional.scaled_dot_product_attention(
+            query.transpose(0, 1)[None], k[None], v[None], mask, is_causal=mask is None, scale=scale
+        )
+        return made[0].transpose(0, 1)
+
+    def _decode_mask(self, kv: int, window: int | None, dtype: torch.dtype) -> Tensor:
+        """[span * kv, 1, width]; a row that does not decode looks at its first key."""
+        made = self._made.get(("decode", kv, window))
+        if made is None:
+            last = self.positions.new_zeros(self.span)
+            last[self.rows[: self.decode]] = self.positions[: self.decode]
+            mask = self._mask("decode", last[:, None, None], self.width, window, dtype)
+            made = mask if kv == 1 else mask.repeat_interleave(kv, 0)
+            self._made[("decode", kv, window)] = made
+        return made
 
     def _mask(
-        self, what: str | int, last: Tensor, width: int, window: int | None, dtype: torch.dtype
+        self, what: Any, last: Tensor, width: int, window: int | None, dtype: torch.dtype
     ) -> Tensor:
-        """The same for all layers that share a window, so it is made once."""
+        """0 where a token at position `last` [..., 1] may look, -inf elsewhere: [..., width].
+
+        The same for all layers that share a window, so it is made once.
+        """
         made = self._made.get((what, window))
         if made is None:
             key = torch.arange(width, device=last.device)
@@ -101,6 +219,41 @@ class Packed:
             made = torch.zeros(hidden.shape, dtype=dtype, device=last.device)
             made = self._made[(what, window)] = made.masked_fill_(hidden, float("-inf"))
         return made
+
+
+def batches(pieces: Sequence[Piece], device: torch.device) -> tuple[list[Batch], list[Piece]]:
+    """Pieces of several tokens by size and width, and those that are too long for a batch."""
+    found: dict[tuple[int, int], list[Piece]] = {}
+    long: list[Piece] = []
+    for piece in pieces:
+        size = next((size for size in SIZES if piece.count <= size), None)
+        if size is None:
+            long.append(piece)
+        else:
+            width = -(-(piece.past + piece.count) // BLOCK) * BLOCK
+            found.setdefault((size, width), []).append(piece)
+    return [_batch(group, *key, device) for key, group in found.items()], long
+
+
+def _batch(pieces: Sequence[Piece], size: int, width: int, device: torch.device) -> Batch:
+    start, count, row, past = (
+        torch.tensor(column, device=device)[:, None]
+        for column in zip(*((p.start, p.count, p.row, p.past) for p in pieces), strict=True)
+    )
+    place = torch.arange(size, device=device)
+    real = place < count
+    place = torch.minimum(place, count - 1)
+    tokens = (start + place).flatten()
+    places = real.flatten().nonzero()[:, 0]
+    return Batch(
+        rows=row[:, 0],
+        tokens=tokens,
+        places=places,
+        targets=tokens[places],
+        positions=past + place,
+        size=size,
+        width=width,
+    )
 
 
 def packed_attention(
@@ -123,60 +276,10 @@ def packed_attention(
             f"{type(module).__name__} does not (packed={packed_step is not None}, softcap="
             f"{softcap}, other terms={unknown}). Use another engine."
         )
-    step, scale = packed_step, scaling or query.shape[-1] ** -0.5
-    keys, values = step.write(module.layer_idx, key[0], value[0])
-    out = query.new_empty(query.shape[2], query.shape[1], value.shape[-1])
-    out[len(step.rows) :] = 0.0
-    if step.decode:
-        mask = step.decode_mask(sliding_window, query.dtype)
-        _decode(query[0, :, : step.decode], keys, values, mask, scale, out[: step.decode])
-    for part in step.prefills:
-        mask = None
-        if part.past or sliding_window is not None:
-            mask = step.prefill_mask(part, sliding_window, query.dtype)
-        new = slice(part.start, part.stop)
-        row = slice(part.row, part.row + 1), slice(None), slice(part.past + part.stop - part.start)
-        made = _prefill(query[:, :, new], keys[row], values[row], mask, scale)
-        out[new] = made[0].transpose(0, 1)
+    q, k, v = (each[0].transpose(0, 1) for each in (query, key, value))
+    scale = scaling or query.shape[-1] ** -0.5
+    out = packed_step.attend(module.layer_idx, q, k, v, scale=scale, window=sliding_window)
     return out[None], None
-
-
-def _decode(
-    query: Tensor, keys: Tensor, values: Tensor, mask: Tensor, scale: float, out: Tensor
-) -> None:
-    """One query per row: query [heads, D, head], keys [rows, kv, capacity, head], out [D, heads, .]
-
-    Heads that share keys are the rows of one small matrix product per session.
-    """
-    heads, count, head = query.shape
-    kv, capacity = keys.shape[1:3]
-    width = mask.shape[-1]
-    batch = count * kv
-    q = query.transpose(0, 1).reshape(batch, heads // kv, head)
-    k = keys[:count].view(batch, capacity, head)[:, :width]
-    v = values[:count].view(batch, capacity, values.shape[-1])
-    bias = mask if kv == 1 else mask.repeat_interleave(kv, 0)
-    scores = torch.baddbmm(bias, q, k.transpose(1, 2), alpha=scale)
-    weights = torch.softmax(scores, -1, dtype=torch.float32).to(q.dtype)
-    total = torch.bmm(weights[:, :, :BLOCK], v[:, :BLOCK])
-    for start in range(BLOCK, width, BLOCK):
-        block = slice(start, start + BLOCK)
-        total.baddbmm_(weights[:, :, block], v[:, block])
-    out.copy_(total.view(count, heads, -1))
-
-
-def _prefill(
-    query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, scale: float
-) -> Tensor:
-    """New tokens of one session against its own cache row, causally; all [1, heads, ., head]."""
-    groups = query.shape[1] // keys.shape[1]
-    if keys.shape[1] == 1:
-        k, v = (cached.expand(-1, groups, -1, -1) for cached in (keys, values))
-    else:
-        k, v = (cached.repeat_interleave(groups, 1) for cached in (keys, values))
-    return functional.scaled_dot_product_attention(
-        query, k, v, mask, is_causal=mask is None, scale=scale
-    )
 
 
 @contextmanager

@@ -1,5 +1,5 @@
 # pyright: standard
-"""One step through the model: feeds in, logits of the sessions that get a new token out."""
+"""One step through the model: feeds in, logits of those that get a new token out."""
 
 from __future__ import annotations
 
@@ -15,11 +15,14 @@ from outfox.core.errors import ConfigError
 from outfox.policies.engines.continuous.attention import (
     BLOCK,
     Packed,
-    Prefill,
+    Piece,
     attending,
+    batches,
     padded,
 )
 from outfox.policies.engines.continuous.cache import Cache
+from outfox.policies.engines.continuous.lanes import Lane
+from outfox.policies.engines.continuous.llama import Llama, llama
 from outfox.policies.engines.continuous.schedule import Feed, Session
 
 
@@ -27,10 +30,10 @@ from outfox.policies.engines.continuous.schedule import Feed, Session
 class Fed:
     """What a step gave."""
 
-    samples: list[int]
-    """Indices of the feeds that end with a new token."""
+    feeds: list[Feed]
+    """Those that end with a new token."""
     logits: Tensor
-    """[len(samples), vocabulary]"""
+    """[len(feeds), vocabulary]"""
 
 
 class Forward:
@@ -38,70 +41,113 @@ class Forward:
 
     def __init__(self, model: PreTrainedModel) -> None:
         self._model = model
+        self._llama: Llama | None = llama(model)
         self.cache = Cache()
         self.fed_tokens = 0
+        self.shared_tokens = 0
+
+    def refresh(self) -> None:
+        """Take the model's weights as they are now."""
+        self._llama = llama(self._model)
 
     def __call__(self, feeds: Sequence[Feed]) -> Fed:
         """Feed them and mark their tokens as cached."""
-        order, decode = self._order(feeds)
-        ordered = [feeds[index] for index in order]
-        packed, ids = self._packed(ordered, decode)
-        samples = [index for index in order if feeds[index].samples]
-        ends = np.cumsum([feed.count for feed in ordered]) - 1
-        keep = [int(end) for end, feed in zip(ends, ordered, strict=True) if feed.samples]
+        lanes = self._place(feeds)
+        order = list(zip(feeds, lanes, strict=True))
+        self.cache.gather(lanes)
+        decoding = [each for each in order if len(each[0].ids) == 1]
+        decoding.sort(key=lambda each: each[1].row)
+        span = decoding[-1][1].row + 1 if decoding else 0
+        order = decoding + [each for each in order if len(each[0].ids) > 1]
+        packed, ids = self._packed(order, len(decoding), span)
+        ends = np.cumsum([len(feed.ids) for feed, _ in order]) - 1
+        wanted = [feed for feed, _ in order if feed.samples]
+        keep = [int(end) for end, (feed, _) in zip(ends, order, strict=True) if feed.samples]
         logits = self._logits(packed, ids, keep)
         for feed in feeds:
-            feed.session.cached += feed.count
+            for session in feed.sessions:
+                session.cached += len(feed.ids)
+            self.shared_tokens += len(feed.ids) * (len(feed.sessions) - 1)
         self.fed_tokens += len(ids)
-        return Fed(samples=samples, logits=logits[: len(samples)])
+        return Fed(feeds=wanted, logits=logits[: len(wanted)])
 
-    def _order(self, feeds: Sequence[Feed]) -> tuple[list[int], int]:
-        """Feeds as they are packed: decoding ones by cache row, then the rest; how many."""
-        index = {feed.session.name: i for i, feed in enumerate(feeds)}
-        self.cache.reserve(index, max(feed.session.cached + feed.count for feed in feeds))
-        decoding = self.cache.arrange([feed.session.name for feed in feeds if feed.decode])
-        rest = [i for i, feed in enumerate(feeds) if not feed.decode]
-        return [*(index[name] for name in decoding), *rest], len(decoding)
+    # -- lanes ------------------------------------------------------------------------------------
+    def hold(self, session: Session, lane: Lane, cached: int) -> None:
+        """The session stands at `cached` of a lane from now on."""
+        self.leave(session)
+        lane.holders += 1
+        session.lane, session.cached = lane, cached
 
-    def _packed(self, feeds: Sequence[Feed], decode: int) -> tuple[Packed, list[int]]:
+    def leave(self, session: Session) -> None:
+        lane, session.lane = session.lane, None
+        if lane is not None:
+            lane.holders -= 1
+            if not lane.holders:
+                self.cache.release(lane)
+
+    def _place(self, feeds: Sequence[Feed]) -> list[Lane]:
+        """The lane that each feed is written to; its sessions hold it."""
+        self.cache.room(max(feed.past + len(feed.ids) for feed in feeds))
+        lanes: list[Lane] = []
+        for feed in feeds:
+            lane, past = feed.sessions[0].lane, feed.past
+            if lane is None:
+                lane = self.cache.new()
+            elif lane.length != past and lane.holders > len(feed.sessions):
+                lane = self.cache.copy(lane, past)
+            if lane is not feed.sessions[0].lane:
+                for session in feed.sessions:
+                    self.hold(session, lane, past)
+            lane.length = past + len(feed.ids)
+            lanes.append(lane)
+        return lanes
+
+    # -- the model --------------------------------------------------------------------------------
+    def _packed(
+        self, order: Sequence[tuple[Feed, Lane]], decode: int, span: int
+    ) -> tuple[Packed, list[int]]:
         ids: list[int] = []
         rows: list[int] = []
         positions: list[int] = []
-        prefills: list[Prefill] = []
-        for feed in feeds:
-            session, row = feed.session, self.cache.row(feed.session.name)
-            past, end = session.cached, session.cached + feed.count
-            if not feed.decode:
-                start = len(ids)
-                prefills.append(Prefill(start=start, stop=start + feed.count, row=row, past=past))
-            ids += session.tokens[past:end]
-            rows += [row] * feed.count
-            positions += range(past, end)
+        pieces: list[Piece] = []
+        for feed, lane in order:
+            count = len(feed.ids)
+            if count > 1:
+                pieces.append(Piece(start=len(ids), count=count, row=lane.row, past=feed.past))
+            ids += feed.ids
+            rows += [lane.row] * count
+            positions += range(feed.past, feed.past + count)
         longest = max(positions[:decode], default=0) + 1
         device = self._model.device
+        batched, long = batches(pieces, device)
         packed = Packed(
             cache=self.cache,
             rows=torch.tensor(rows, device=device),
             positions=torch.tensor(positions, device=device),
             decode=decode,
-            prefills=tuple(prefills),
+            span=span,
             width=-(-longest // BLOCK) * BLOCK,
+            batches=tuple(batched),
+            long=tuple(long),
         )
         return packed, ids
 
     def _logits(self, packed: Packed, ids: Sequence[int], ends: Sequence[int]) -> Tensor:
         """Logits at the packed positions `ends`, followed by padding."""
         device, fill = self._model.device, padded(len(ids)) - len(ids)
+        tokens = torch.tensor([*ids, *[0] * fill], device=device)
+        positions = torch.nn.functional.pad(packed.positions, (0, fill))
+        keep = torch.tensor([*ends, *[0] * (padded(len(ends)) - len(ends))], device=device)
+        if self._llama is not None:
+            return self._llama(tokens, positions, keep, packed)
         if self._model.training:  # a trainer may share the model
             self._model.eval()
-        positions = torch.nn.functional.pad(packed.positions, (0, fill))
-        keep = [*ends, *[0] * (padded(len(ends)) - len(ends))]
         with attending(self._model):
             output = self._model(
-                input_ids=torch.tensor([[*ids, *[0] * fill]], device=device),
+                input_ids=tokens[None],
                 position_ids=positions[None],
                 use_cache=False,
-                logits_to_keep=torch.tensor(keep, device=device),
+                logits_to_keep=keep,
                 packed_step=packed,
             )
         return output.logits[0]
@@ -114,16 +160,13 @@ def check_model(model: PreTrainedModel) -> None:
     Raises ConfigError where they differ: the architecture does more than plain causal attention.
     """
     tokens = [(7 * i + 3) % model.config.get_text_config().vocab_size for i in range(6)]
-    session = Session(name="check", noise_key=0, tokens=tokens)
-    other = Session(name="other", noise_key=0, tokens=tokens[:1])
+    session = Session(name="check", noise_key=0)
+    other = Session(name="other", noise_key=0)
     forward = Forward(model)
-    feeds = [
-        Feed(session=session, count=4, decode=False),
-        Feed(session=other, count=1, decode=True),
-    ]
-    forward(feeds)
-    forward([Feed(session=session, count=1, decode=True)])
-    made = forward([Feed(session=session, count=1, decode=True)]).logits
+    forward.refresh()
+    forward([_feed(session, tokens[:4]), _feed(other, tokens[:1])])
+    forward([_feed(session, tokens[4:5])])
+    made = forward([_feed(session, tokens[5:])]).logits
     whole = model(input_ids=torch.tensor([tokens], device=model.device), use_cache=False)
     expected = whole.logits[0, -1].float().log_softmax(-1)
     difference = (made[0].float().log_softmax(-1) - expected).abs().max().item()
@@ -133,3 +176,7 @@ def check_model(model: PreTrainedModel) -> None:
             f"{type(model).__name__} differ from its own forward by {difference:.3g}. Use another "
             "engine."
         )
+
+
+def _feed(session: Session, ids: Sequence[int]) -> Feed:
+    return Feed(sessions=[session], jobs=[], past=session.cached, ids=tuple(ids), samples=True)

@@ -37,22 +37,36 @@ class Drawn:
     rows, whose own distribution is a point, at temperature 1."""
 
 
-def draw(logits: Tensor, rules: Sequence[Rule], noise: Tensor) -> Drawn:
-    """Draw from `logits` [R, V] with `noise` [R] float64 in [0, 1).
+def draw(logits: Tensor, rows: Sequence[int], rules: Sequence[Rule], noise: Tensor) -> Drawn:
+    """J draws: each from its row of `logits` [R, V], by its rule, with its `noise` in [0, 1).
 
-    Raises EngineError where logits are not numbers.
+    Draws of equal row and rule share one distribution. Raises EngineError where logits are not
+    numbers.
     """
+    kinds = {kind: place for place, kind in enumerate(dict.fromkeys(zip(rows, rules, strict=True)))}
+    places = [kinds[kind] for kind in zip(rows, rules, strict=True)]
+    used = [row for row, _ in kinds]
+    if used != list(range(len(logits))):
+        logits = logits[used]
+    return _draw(logits, [rule for _, rule in kinds], places, noise)
+
+
+def _draw(logits: Tensor, rules: Sequence[Rule], places: Sequence[int], noise: Tensor) -> Drawn:
+    """One distribution per row and rule; `places`: which of them each draw is from."""
     logits = _tempered(logits.float(), rules)
     probs = torch.softmax(logits, -1)
     cut = [row for row, rule in enumerate(rules) if rule.top_p < 1 and rule.temperature > 0]
     if cut:
         limits = torch.tensor([rules[row].top_p for row in cut], device=logits.device)
         probs[cut] = _nucleus(probs[cut], limits)
-    chosen, total = _invert(probs, noise)
+    place = torch.tensor(places, device=logits.device)
+    chosen, total = _invert(probs, place, noise)
     greedy = [row for row, rule in enumerate(rules) if rule.temperature == 0]
     if greedy:
-        chosen[greedy] = logits[greedy].argmax(-1)
-    picked = probs.gather(1, chosen[:, None])[:, 0].double()
+        best = logits.argmax(-1)[place]
+        point = torch.tensor([rule.temperature == 0 for rule in rules], device=logits.device)
+        chosen = torch.where(point[place], best, chosen)
+    picked = probs[place, chosen].double()
     logprobs = picked.log() - total.log()
     if not bool(torch.isfinite(logprobs).all()):
         raise EngineError(
@@ -82,8 +96,8 @@ def _nucleus(probs: Tensor, limits: Tensor) -> Tensor:
     return torch.zeros_like(probs).scatter_(1, order, ordered)
 
 
-def _invert(probs: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
-    """[R] tokens where the cumulative sum passes `noise`, and [R] float64 totals."""
+def _invert(probs: Tensor, place: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+    """[J] tokens where the cumulative sum of a draw's row passes `noise`; [J] float64 totals."""
     size = probs.shape[1]
     whole = size // _BLOCK * _BLOCK
     sums = probs[:, :whole].unflatten(1, (-1, _BLOCK)).sum(-1, dtype=torch.float64)
@@ -91,12 +105,13 @@ def _invert(probs: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
         rest = probs[:, whole:].sum(-1, keepdim=True, dtype=torch.float64)
         sums = torch.cat([sums, rest], 1)
     edges = sums.cumsum(1)
+    sums, edges = sums[place], edges[place]
     total = edges[:, -1]
     target = torch.minimum(noise * total, torch.nextafter(total, torch.zeros_like(total)))
     block = (edges <= target[:, None]).sum(1, keepdim=True).clamp_(max=edges.shape[1] - 1)
     start = edges.gather(1, block) - sums.gather(1, block)
     index = block * _BLOCK + torch.arange(_BLOCK, device=probs.device)
-    inside = probs.gather(1, index.clamp(max=size - 1)).double()
+    inside = probs[place[:, None], index.clamp(max=size - 1)].double()
     inside = inside.masked_fill(index >= size, 0.0)
     passed = (start + inside.cumsum(1) <= target[:, None]).sum(1)
     # Where the two levels round differently, the last token that has a probability.

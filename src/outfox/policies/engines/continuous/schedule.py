@@ -4,7 +4,8 @@
     generate ─▶ waiting ─admit─▶ active ─plan─▶ feeds of one step ─▶ sampled tokens ─▶ done
 
 A session's last token is always pending: sampled, but not yet in the cache. It goes in with
-whatever comes next, so history is never fed twice.
+whatever comes next, so history is never fed twice. Sessions that stand at the same place of the
+same lane and go on with the same tokens are fed as one; their draws differ, so they part later.
 """
 
 from __future__ import annotations
@@ -15,13 +16,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from outfox.core.ledger import Completion
+from outfox.policies.engines.continuous.lanes import Lane
 from outfox.policies.engines.continuous.sampling import Rule
 from outfox.policies.engines.continuous.stopping import Ending
 
 CHUNK = 2048
 """Most tokens of one session in one step; fixed, so that bits depend on the session alone."""
-TAIL = 3
-"""A session with at most this many pending tokens joins the decoding ones, token by token."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -29,16 +29,13 @@ class Session:
     name: str
     noise_key: int
     tokens: list[int] = field(default_factory=list)
+    lane: Lane | None = None
     cached: int = 0
-    """How many of `tokens` are in the cache."""
+    """How many of `tokens` are in the cache, as the first of its lane."""
     busy: bool = False
     failed: str | None = None
     full: bool = False
     """Tokens were refused because they did not fit; the session can only end."""
-
-    @property
-    def pending(self) -> int:
-        return len(self.tokens) - self.cached
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -55,27 +52,18 @@ class Job:
     logprobs: list[float] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(slots=True, kw_only=True, eq=False)
 class Feed:
-    """The next `count` pending tokens of a session; `decode` feeds one, beside many others."""
+    """The next pending tokens of sessions that have been the same so far."""
 
-    session: Session
-    count: int
-    decode: bool
-
-    @property
-    def samples(self) -> bool:
-        """Whether the step ends with a new token for this session."""
-        return self.count == self.session.pending
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Plan:
-    """One step: what it feeds, and for whom."""
-
+    sessions: list[Session]
     jobs: list[Job]
-    feeds: list[Feed]
-    """One per job."""
+    """One per session."""
+    past: int
+    """Tokens that are cached."""
+    ids: tuple[int, ...]
+    samples: bool
+    """Whether the step ends with a new token for these sessions."""
 
 
 class Schedule:
@@ -90,24 +78,31 @@ class Schedule:
     def __len__(self) -> int:
         return len(self.waiting) + len(self.active)
 
-    def plan(self) -> Plan:
+    def plan(self) -> list[Feed]:
         """What the next step feeds: every decoding session, and prefills up to the limit."""
         self.active = [job for job in self.active if not job.future.done()]
         while self.waiting and len(self.active) < self._max_rows:
             job = self.waiting.popleft()
             if not job.future.done():
                 self.active.append(job)
-        plan = Plan(jobs=[], feeds=[])
+        feeds: dict[tuple[int, int, tuple[int, ...]], Feed] = {}
         room = self._max_step_tokens
         for job in self.active:
             session = job.session
-            decode = session.pending <= TAIL
-            count = 1 if decode else min(session.pending, CHUNK)
-            if decode or room > 0:
-                plan.jobs.append(job)
-                plan.feeds.append(Feed(session=session, count=count, decode=decode))
-                room -= 0 if decode else count
-        return plan
+            past, end = session.cached, len(session.tokens)
+            ids = tuple(session.tokens[past : min(end, past + CHUNK)])
+            key = id(session.lane), past, ids
+            feed = feeds.get(key)
+            if feed is not None:
+                feed.sessions.append(session)
+                feed.jobs.append(job)
+            elif len(ids) == 1 or room > 0:
+                samples = past + len(ids) == end
+                feeds[key] = Feed(
+                    sessions=[session], jobs=[job], past=past, ids=ids, samples=samples
+                )
+                room -= len(ids) if len(ids) > 1 else 0
+        return list(feeds.values())
 
     def clear(self) -> Sequence[Job]:
         """Forget all jobs and return them."""
