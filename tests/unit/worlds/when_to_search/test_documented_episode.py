@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from outfox.worlds.when_to_search.questions import KINDS
+from outfox.worlds.when_to_search import Sizes
+from outfox.worlds.when_to_search.questions import DISPUTED, KINDS
+from outfox.worlds.when_to_search.setting import make_setting
 
 DOCS = Path(__file__).parents[4] / "docs"
 PAGES = [("english", ""), ("chinese", ".zh")]
@@ -26,6 +28,23 @@ def test_the_examples_are_of_their_kinds(shown):
     assert [kind for kind, _ in examples] == list(KINDS)
     for kind, text in examples:
         assert kinds.get(text) == kind, text
+
+
+def test_the_dispute_is_in_the_world_that_has_them(shown):
+    made, page = shown
+    language = made.world.language
+    setting = make_setting(
+        language=language, source="real", entities=Sizes(), seed=0, disputed=True
+    )
+    section = re.split(r"^## ", page, flags=re.MULTILINE)[4]
+    rows = re.findall(r"^\| `([^`]+)` \| (.+) \|$", section, re.MULTILINE)
+    assert len(rows) == 3
+    for query, passage in rows:
+        assert passage in [d.text for d in setting.retriever.search([query], 2)[0]]
+    entity = rows[0][0].removeprefix(setting.phrases.relations["population"])
+    entity = entity.removeprefix(" of ")
+    (question, *_) = (q for q in setting.questions if q.facts[0].entity == entity)
+    assert question.kind == DISPUTED
 
 
 def test_the_episode_could_happen(shown):
