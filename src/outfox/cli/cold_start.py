@@ -20,6 +20,8 @@ from outfox.store.run_folder import RunFolder, content_hash
 STAGE = "imitate"
 _MADE_BY = ("core", "worlds", "policies", "learning", "loop.py", "build.py")
 """Sources that a cold start's weights depend on."""
+_NOT_BY = ("policies/engines", "policies/engine_policy.py", "learning/credit")
+"""Of these sources, those that only episodes need."""
 _SETTINGS = (
     "seed",
     "threads",
@@ -105,5 +107,6 @@ def _sources() -> str:
     for name in _MADE_BY:
         place = _PACKAGE / name
         for file in sorted(place.rglob("*.py")) if place.is_dir() else [place]:
-            digest.update(file.read_bytes())
+            if not any(file.is_relative_to(_PACKAGE / other) for other in _NOT_BY):
+                digest.update(file.read_bytes())
     return digest.hexdigest()
