@@ -76,6 +76,8 @@ class ComparisonFile:
     base: RecipeFile
     settings: tuple[str, ...]
     """`key.path=value` for every variant."""
+    chosen: tuple[str, ...]
+    """The command line's choice among the runs."""
     comparison: Comparison
 
     @property
@@ -84,9 +86,10 @@ class ComparisonFile:
         return self.comparison.against or next(iter(self.comparison.variants))
 
     @property
-    def called(self) -> str:
-        """What the command line calls it."""
-        return self.name if self.path.parent == RECIPES else self.path.name
+    def words(self) -> tuple[str, ...]:
+        """What `outfox train` was given, but for the folder."""
+        name = self.name if self.path.parent == RECIPES else self.path.name
+        return (name, *self.chosen, *self.settings)
 
     @property
     def runs(self) -> Iterator[tuple[int, str]]:
@@ -145,6 +148,7 @@ def load_comparison(name: str, overrides: Sequence[str] = ()) -> ComparisonFile 
         folder=Path(str(folder)).expanduser(),
         base=load_recipe(found),
         settings=settings,
+        chosen=tuple(own),
         comparison=comparison,
     )
 

@@ -70,7 +70,7 @@ def contrast(file: ComparisonFile, runs: Folders) -> dict[str, JSON]:
     return {
         "comparison": file.name,
         "base": file.base.name,
-        "command": shlex.join(["outfox", "train", file.called, *file.settings]),
+        "command": shlex.join(["outfox", "train", *file.words]),
         "versions": dict(first.about["versions"]),
         "steps": first.config["steps"],
         "seeds": seeds,

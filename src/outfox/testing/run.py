@@ -14,6 +14,7 @@ from random import Random
 
 import numpy as np
 
+from outfox.core.comparison import ComparisonFile, load_comparison
 from outfox.core.results import Outcome, Score, ScoredGroup, TrajectoryCredit, Value
 from outfox.core.seeding import rng
 from outfox.core.types import JSON, Document, Group, Message, StopReason, Task
@@ -44,29 +45,62 @@ class _Question:
     value: str
 
 
+def made_up_comparison(
+    path: Path, *, steps: int = 60, questions: int = 120, seeds: Sequence[int] = (0, 1)
+) -> tuple[ComparisonFile, dict[str, dict[int, RunFolder]]]:
+    """The shipped contrast and its runs, by variant and seed, in the folder `path`."""
+    words = [f"seeds={','.join(map(str, seeds))}", f"run.dir={path}"]
+    file = load_comparison("when-to-search-contrast", words)
+    assert file is not None
+    runs: dict[str, dict[int, RunFolder]] = {}
+    for variant, skill in zip(file.comparison.variants, (0.97, 0.6, 0.85), strict=True):
+        runs[variant] = {
+            seed: made_up_run(
+                file.place(variant, seed),
+                steps=steps,
+                questions=questions,
+                seed=seed,
+                skill=skill,
+            )
+            for seed in seeds
+        }
+    return file, runs
+
+
 def made_up_run(
-    path: Path, *, steps: int = 80, questions: int = 240, seed: int = 0, finished: bool = True
+    path: Path,
+    *,
+    steps: int = 80,
+    questions: int = 240,
+    seed: int = 0,
+    finished: bool = True,
+    skill: float = 0.97,
 ) -> RunFolder:
-    """A run folder of `steps` steps with evaluations before and after, and its summary."""
+    """A run folder of `steps` steps with evaluations before and after, and its summary.
+
+    `skill`: what it comes to; 0 tosses coins, 1 searches by need.
+    """
     words = Words()
     config = {"name": "when-to-search", "seed": seed, "steps": steps, "algorithm": "grpo"}
-    run = RunFolder.create(path, {**config, "rollout": {"tasks": 12, "group_size": 4}})
+    played = {"rollout": {"tasks": 12, "group_size": 4}, "eval": {"samples": 2}}
+    run = RunFolder.create(path, {**config, **played})
     before = _play(words, -1, questions, 2, skill=0.0, seed=seed)
     run.add_evaluation("before", -1, before, credits=_credits(before), decode=words.decode)
     for step in range(steps):
-        skill = 1 / (1 + math.exp(-(step / steps - 0.35) * 12))
-        groups = _play(words, step, 12, 4, skill=skill, seed=seed)
-        entropy = 0.69 * (1 - 0.75 * skill) + 0.02 * rng(seed, step).random()
+        reached = skill / 0.97 / (1 + math.exp(-(step / steps - 0.35) * 12))
+        groups = _play(words, step, 12, 4, skill=reached, seed=seed)
+        entropy = 0.69 * (1 - 0.75 * reached) + 0.02 * rng(seed, step).random()
         totals = [score.total or 0.0 for group in groups for score in group.scores]
         metrics = {"reward": float(np.mean(totals)), "entropy/decision": entropy}
         run.add_metrics(step, {**metrics, **behaviour(groups)})
         run.add_timings(step, {"rollout": 1.1, "update": 0.9})
     if not finished:
         return run
-    after = _play(words, steps, questions, 2, skill=0.97, seed=seed)
+    after = _play(words, steps, questions, 2, skill=skill, seed=seed)
     run.add_evaluation("after", steps - 1, after, credits=_credits(after), decode=words.decode)
     about: dict[str, JSON] = {"recipe": "when-to-search", "seed": seed, "steps": steps}
     run.write_summary(summary(before=measure(before), after=measure(after), **about))
+    run.add_timings(steps, {"whole": 2.0 * steps + 60}, stage="run")
     return run
 
 

@@ -195,6 +195,13 @@ def test_merge_goes_key_by_key_and_replaces_a_part_of_another_type():
     assert merge(base, {"x": {"z": [3]}})["x"] == {"y": 1, "z": [3]}
 
 
+def test_an_empty_mapping_empties_below_the_first_level():
+    base = {"readings": {"draft": "confidence"}, "x": {"y": {"z": 1}, "v": 2}}
+    assert merge(base, {"readings": {}})["readings"] == {}
+    assert merge(base, {"x": {"y": {}}})["x"] == {"y": {}, "v": 2}
+    assert merge(base, {}) == base
+
+
 def test_a_recipe_extends_another_and_remembers_both_folders(tmp_path: Path):
     (tmp_path / "base").mkdir()
     (tmp_path / "base" / "base.yaml").write_text("steps: 1\nrollout: {group_size: 8}\n")
