@@ -55,36 +55,16 @@ def make(
     setting = make_setting(
         language=language, source=source, entities=entities, seed=seed, disputed=disputed
     )
-
-    routes = Routes(setting, noise)
-    sought = {question.id: question.facts for question in setting.questions}
-
-    def search(
-        episode_seed: int, error_rate: float, route: Callable[[float], Retriever] | None = None
-    ) -> SearchTool:
-        phrases = setting.phrases
-        return SearchTool(
-            setting.retriever,
-            episode_seed,
-            None,
-            route,
-            top_k=top_k,
-            show_ids=show_ids,
-            nothing=phrases.join(phrases.nothing),
-            failed=phrases.join(phrases.failed),
-            error_rate=error_rate,
-        )
+    searches = _Searches(setting, noise, top_k=top_k, show_ids=show_ids)
 
     def tools(task: Task, episode_seed: int) -> Sequence[Tool]:
-        route = routes.of(sought.get(task.task_id, ()), episode_seed)
-        return (search(episode_seed, noise.error, route), *(made() for made in supplies.tools))
+        return (searches.of(task, episode_seed), *(made() for made in supplies.tools))
 
     def demonstrator(codec: Codec, *, readings: bool = False) -> DemonstrationSource:
-        view = search(seed, 0.0)
         return Demonstrations(
             setting,
             codec,
-            view,
+            searches.made(0),
             top_k=top_k,
             system=system,
             mix=demonstrations,
@@ -103,6 +83,38 @@ def make(
         demonstrations=demonstrator,
         lexicon=setting.lexicon,
     )
+
+
+class _Searches:
+    """Makes the search tool of an episode."""
+
+    def __init__(self, setting: Setting, noise: Noise, *, top_k: int, show_ids: bool) -> None:
+        self._setting = setting
+        self._noise = noise
+        self._routes = Routes(setting, noise)
+        self._sought = {question.id: question.facts for question in setting.questions}
+        self._top_k = top_k
+        self._show_ids = show_ids
+
+    def of(self, task: Task, episode_seed: int) -> SearchTool:
+        route = self._routes.of(self._sought.get(task.task_id, ()), episode_seed)
+        return self.made(episode_seed, route)
+
+    def made(
+        self, episode_seed: int, route: Callable[[float], Retriever] | None = None
+    ) -> SearchTool:
+        phrases = self._setting.phrases
+        return SearchTool(
+            self._setting.retriever,
+            episode_seed,
+            None,
+            route,
+            top_k=self._top_k,
+            show_ids=self._show_ids,
+            nothing=phrases.join(phrases.nothing),
+            failed=phrases.join(phrases.failed),
+            error_rate=self._noise.error,
+        )
 
 
 def _tasks(setting: Setting, language: str, system: str, held_out: bool) -> list[Task]:
