@@ -91,6 +91,7 @@ class Tags:
         self._control = tuple(str(t.content) for t in tokenizer.added_tokens_decoder.values())
         self._acting = frozenset(tokenizer.all_special_ids) - {tokenizer.unk_token_id}
         self._piece = lru_cache(maxsize=1 << 18)(self._decode_after)
+        self._encoded = lru_cache(maxsize=1 << 14)(self._encode)
         self._plain = lru_cache(maxsize=4096)(self._encode_plain)
         self._opening = lru_cache(maxsize=1024)(self._encode_opening)
         self._spaced = self._carries_blanks() if spaced is None else spaced
@@ -155,8 +156,7 @@ class Tags:
         )
 
     def encode(self, text: str) -> Ints:
-        ids = self._tokenizer(text, add_special_tokens=False)["input_ids"]
-        return np.asarray(ids, np.int64)
+        return self._encoded(text).copy()
 
     def decode(self, token_ids: Ints) -> str:
         return self._decode(token_ids.tolist())
@@ -227,6 +227,10 @@ class Tags:
         if before is None:
             return self._decode((token,))
         return self._decode((before, token))[len(self._decode((before,))) :]
+
+    def _encode(self, text: str) -> Ints:
+        ids = self._tokenizer(text, add_special_tokens=False)["input_ids"]
+        return np.asarray(ids, np.int64)
 
     def _encode_plain(self, text: str) -> Ints:
         """Text that cannot act: no id in it is a control token's."""
