@@ -87,9 +87,10 @@ class ComparisonFile:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """What `outfox train` was given, but for the folder."""
+        """What `outfox train` was given, but for folders."""
         name = self.name if self.path.parent == RECIPES else self.path.name
-        return (name, *self.chosen, *self.settings)
+        settings = [text for text in self.settings if not text.startswith("cache.")]
+        return (name, *self.chosen, *settings)
 
     @property
     def runs(self) -> Iterator[tuple[int, str]]:
