@@ -90,6 +90,7 @@ class Display:
         """Before and after: the headline measures, then accuracy and searches by kind."""
         self.console.print(_headline(before, after))
         self.console.print(_by_kind(before.by_kind if before else {}, after.by_kind))
+        self.console.print(_by_signal(before.by_signal if before else {}, after.by_signal))
 
 
 class _Warnings(logging.Handler):
@@ -148,6 +149,16 @@ def _by_kind(before: Mapping[str, KindMeasures], after: Mapping[str, KindMeasure
             short(then.calls.value) if then else "–",
             short(now.calls.value),
         )
+    return table
+
+
+def _by_signal(before: Mapping[str, Estimate], after: Mapping[str, Estimate]) -> Table:
+    """The user's own signals, and the shipped ones that ever measured anything but 0."""
+    table = plain_table("by signal", "", "before", "after", "95 %")
+    for name, now in after.items():
+        then = before.get(name)
+        if ":" in name or now.value or (then and then.value):
+            table.add_row(name, short(then.value) if then else "–", short(now.value), _span(now))
     return table
 
 

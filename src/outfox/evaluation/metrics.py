@@ -33,6 +33,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from outfox.core.results import ScoredGroup
+from outfox.evaluation.by_signal import signal_means
 from outfox.evaluation.episodes import Episode, episode
 from outfox.evaluation.intervals import (
     NOT_MEASURED,
@@ -85,6 +86,8 @@ class Measures:
     followed_poison: Estimate = NOT_MEASURED
     verified_conflict: Estimate = NOT_MEASURED
     by_kind: Mapping[str, KindMeasures]
+    by_signal: Mapping[str, Estimate]
+    """Mean of what each signal of the rubric measured."""
     stops: Mapping[str, float]
     """Share of each stop reason, failed episodes included."""
     closed_book_recall: Estimate = NOT_MEASURED
@@ -135,6 +138,7 @@ def measure(
             kind: _kind_measures(table.only(kind))
             for kind in sorted({e.kind for e in table.episodes})
         },
+        by_signal=signal_means(groups, seed=seed),
         stops={reason: stops[reason] / len(pairs) for reason in sorted(stops)},
         closed_book_recall=closed_book_recall,
     )

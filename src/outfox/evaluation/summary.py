@@ -7,6 +7,7 @@
       accuracy, necessity_precision, ...: number or null      keys of `Measures`, see metrics.py
       intervals: {accuracy: {low, high, n}, ...}              95 %, n in questions
       by_kind: {kind: {n, accuracy, calls, abstained, intervals}}
+      by_signal: {signal: {value, low, high, n}}
       n: {questions, episodes, failed}
       stops: {answer: share, ...}
 
@@ -16,7 +17,7 @@ Keys in `NOT_YET` are defined but not measured, and null.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import asdict, fields
 
 from outfox.core.types import JSON
 from outfox.evaluation.intervals import Estimate
@@ -56,6 +57,7 @@ def block(measures: Measures) -> dict[str, JSON]:
             kind: {"n": measured.n, **_flat(measured)}
             for kind, measured in measures.by_kind.items()
         },
+        "by_signal": {name: asdict(found) for name, found in measures.by_signal.items()},
         "n": {
             "questions": measures.questions,
             "episodes": measures.episodes,

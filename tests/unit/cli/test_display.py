@@ -61,6 +61,7 @@ def test_before_and_after_are_told_by_kind(tmp_path, capsys: pytest.CaptureFixtu
         assert name in told
     rows = {line.split("  ")[0].strip() for line in told.splitlines()}
     assert set(after.by_kind) <= rows
+    assert {"typed_match", "needless_calls"} <= rows
     Display().compare(None, after)
     assert "–" in capsys.readouterr().err
     noise = ("right after a failed call", "other query after a failure", "poison followed")
