@@ -96,10 +96,20 @@ def cache_place(system: System) -> Path:
     config = system.config
     made_of: dict[str, JSON] = {key: config[key] for key in _SETTINGS}
     made_of["sources"] = _sources()
+    made_of["files"] = [system.world.made_of, *_own_code(system)]
     made_of["versions"] = {name: version(name) for name in ("torch", "transformers", "numpy")}
     base = system.recipe.cache.dir
     root = Path(base).expanduser() if base else cache_folder()
     return root / "cold-start" / content_hash(made_of)
+
+
+def _own_code(system: System) -> list[str]:
+    """Hashes of the user's files that hold parts; a signal has no say in a cold start."""
+    recipe = system.recipe
+    named = (recipe.world, recipe.codec, recipe.engine, recipe.trainer, *recipe.tools)
+    sources = {Path(part.type.rpartition(":")[0]).name for part in named}
+    files = system.parts.files.items()
+    return sorted(digest for file, digest in files if Path(file).name in sources)
 
 
 def _sources() -> str:

@@ -77,6 +77,8 @@ class World:
     retriever: Retriever | None = None
     demonstrations: Demonstrator | None = None
     lexicon: Lexicon | None = None
+    made_of: str = ""
+    """Hash of the user's files that it was made from; a cold start depends on them."""
 
     def draw(self, count: int, seed: int) -> tuple[Task, ...]:
         """`count` held-out tasks, balanced over `metadata["kind"]`, drawn by seed.

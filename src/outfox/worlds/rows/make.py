@@ -9,8 +9,10 @@ A tiny policy is built from its words, and taught by rows that say how they are 
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from outfox.core.errors import ConfigError
 from outfox.core.protocols import Codec, Tool
@@ -103,6 +105,7 @@ def make(
         retriever=retriever,
         demonstrations=demonstrator,
         lexicon=lexicon,
+        made_of=_hash(supplies.tasks, supplies.corpus),
     )
 
 
@@ -122,6 +125,13 @@ def _split(
             f"{count}: give more rows or another share"
         )
     return shuffled[:count], shuffled[count:]
+
+
+def _hash(*files: Path | None) -> str:
+    digest = hashlib.blake2b(digest_size=16)
+    for file in files:
+        digest.update(hashlib.blake2b(file.read_bytes() if file else b"").digest())
+    return digest.hexdigest()
 
 
 def _searching(row: Shown) -> Shown:
