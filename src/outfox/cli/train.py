@@ -39,7 +39,10 @@ def command(
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
-    """Train a policy by a recipe, or several by a comparison."""
+    """Train a policy by a recipe.
+
+    A comparison trains several variants of one, and shows them side by side.
+    """
     recipe, overrides = split_words(words or [])
     display = Display()
     if resume is not None and words:
