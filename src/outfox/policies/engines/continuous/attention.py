@@ -1,16 +1,16 @@
 # pyright: standard
 """Attention over a packed step.
 
-    tokens   a b c | d d d d e e e | 0 0     [N]: D lanes that decode one token each,
-    lanes    A B C |   D       E   | pad     then lanes that take several, then padding
+    tokens   a b c d d d d | e f g g g g g | 0 0     [N]: shelf by shelf, then padding;
+    lanes    A B C    D    | E F     G     | pad     on a shelf, lanes that decode one token first
 
 Everything but attention works on one token at a time, so a packed step has no padding to speak of.
-Only this file knows which token belongs to whom. Lanes that take a few tokens are padded to one of
-`SIZES` and computed together; those that take more, one by one.
+Only this file knows which token belongs to whom. Lanes that decode are computed together, without
+a gather; those that take a few tokens are padded to one of `SIZES`; longer ones go one by one.
 
 What a lane computes does not depend on its companions: N is padded to a multiple of 4 and at least
-12 (matrix products change a row's bits at fewer rows), how lanes that take several tokens are
-padded depends on the lane alone, and values of decoding lanes are summed over fixed blocks of keys.
+12 (matrix products change a row's bits at fewer rows), and shapes inside of attention depend on the
+lane's length and its number of new tokens alone, but for how many lanes there are.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from transformers import PreTrainedModel
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from outfox.core.errors import ConfigError
-from outfox.policies.engines.continuous.cache import BLOCK, Cache
+from outfox.policies.engines.continuous.cache import Shelf
 
 SIZES = (4, 16, 64)
 """Tokens that lanes of one batch are padded to."""
@@ -51,10 +51,10 @@ class Piece:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Batch:
-    """Lanes that take several tokens, at most `size` each, and look at `width` keys."""
+    """Lanes that take several tokens, at most `size` each."""
 
     rows: Tensor
-    """[b] cache rows."""
+    """[b] rows of the shelf."""
     tokens: Tensor
     """[b * size] where in the step a lane's tokens are; padding repeats the last."""
     places: Tensor
@@ -64,27 +64,27 @@ class Batch:
     positions: Tensor
     """[b, size]"""
     size: int
-    width: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Packed:
-    """Which token of a step belongs to which cache row and position."""
+class Part:
+    """The tokens [start, stop) of a packed step, whose lanes are on one shelf."""
 
-    cache: Cache
+    shelf: Shelf
+    start: int
+    stop: int
     rows: Tensor
-    """[n] cache row of each real token."""
+    """[stop - start] row of each token."""
     positions: Tensor
-    """[n]"""
+    """[stop - start]"""
     decode: int
     """The first so many tokens are their lanes' only ones, in the order of rows."""
     span: int
     """Decoding lanes lie in rows 0 to span - 1."""
-    width: int
-    """Keys that decoding looks at, a multiple of BLOCK."""
     batches: tuple[Batch, ...]
     long: tuple[Piece, ...]
     _made: dict[Any, Tensor] = field(default_factory=dict)
+    """What all layers use."""
 
     def attend(
         self,
@@ -92,37 +92,35 @@ class Packed:
         query: Tensor,
         key: Tensor,
         value: Tensor,
-        *,
+        out: Tensor,
         scale: float,
-        window: int | None = None,
-    ) -> Tensor:
-        """Store new keys and values, and attend: all [N, heads, head]; returns [N, heads, head]."""
+        window: int | None,
+    ) -> None:
+        """Store new keys and values of a whole step, and attend: all [N, heads, head]."""
         keys, values = self._write(layer, key, value)
-        out = query.new_empty(*query.shape[:2], value.shape[-1])
-        out[len(self.rows) :] = 0.0
         if self.decode:
-            out[: self.decode] = self._decode(query[: self.decode], keys, values, scale, window)
+            mine = slice(self.start, self.start + self.decode)
+            out[mine] = self._decode(query[mine], keys, values, scale, window)
         for batch in self.batches:
             made = self._batch(batch, query, keys, values, scale, window)
             out[batch.targets] = made[batch.places]
         for piece in self.long:
-            new = slice(piece.start, piece.start + piece.count)
-            out[new] = self._long(piece, query[new], keys, values, scale, window)
-        return out
+            mine = slice(piece.start, piece.start + piece.count)
+            out[mine] = self._long(piece, query[mine], keys, values, scale, window)
 
     def _write(self, layer: int, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-        """Store new keys and values; returns the layer's whole cache [rows, heads, capacity, .]."""
-        caches = self.cache.layer(layer, key, value)
-        heads, count = key.shape[1], len(self.rows)
+        """Store new keys and values; returns the shelf's [rows, heads, width, .]."""
+        held = self.shelf.layer(layer, key, value)
+        heads = key.shape[1]
         index = self._made.get(heads)
         if index is None:
             head = torch.arange(heads, device=key.device)
-            index = (self.rows[:, None] * heads + head) * self.cache.capacity
+            index = (self.rows[:, None] * heads + head) * self.shelf.width
             index = self._made[heads] = (index + self.positions[:, None]).flatten()
-        for cached, new in zip(caches, (key, value), strict=True):
-            width = new.shape[-1]
-            cached.view(-1, width).index_copy_(0, index, new[:count].reshape(-1, width))
-        return caches
+        for old, new in zip(held, (key, value), strict=True):
+            size = new.shape[-1]
+            old.view(-1, size).index_copy_(0, index, new[self.start : self.stop].reshape(-1, size))
+        return held
 
     def _decode(
         self, query: Tensor, keys: Tensor, values: Tensor, scale: float, window: int | None
@@ -132,22 +130,18 @@ class Packed:
         Heads that share keys are the rows of one small matrix product per lane.
         """
         count, heads, head = query.shape
-        kv, capacity = keys.shape[1:3]
+        kv, width = keys.shape[1:3]
         rows, whole = self.rows[:count], count == self.span
         if not whole:
             query = query.new_zeros(self.span, heads, head).index_copy_(0, rows, query)
         batch = self.span * kv
         q = query.reshape(batch, heads // kv, head)
-        k = keys[: self.span].view(batch, capacity, head)[:, : self.width]
-        v = values[: self.span].view(batch, capacity, values.shape[-1])
-        bias = self._decode_mask(kv, window, query.dtype)
-        scores = torch.baddbmm(bias, q, k.transpose(1, 2), alpha=scale)
+        k = keys[: self.span].view(batch, width, head)
+        v = values[: self.span].view(batch, width, values.shape[-1])
+        mask = self._decode_mask(kv, window, query.dtype)
+        scores = torch.baddbmm(mask, q, k.transpose(1, 2), alpha=scale)
         weights = torch.softmax(scores, -1, dtype=torch.float32).to(q.dtype)
-        total = torch.bmm(weights[:, :, :BLOCK], v[:, :BLOCK])
-        for start in range(BLOCK, self.width, BLOCK):
-            block = slice(start, start + BLOCK)
-            total.baddbmm_(weights[:, :, block], v[:, block])
-        total = total.view(self.span, heads, -1)
+        total = torch.bmm(weights, v).view(self.span, heads, -1)
         return total if whole else total.index_select(0, rows)
 
     def _batch(
@@ -161,14 +155,13 @@ class Packed:
     ) -> Tensor:
         """Several queries per lane; returns [b * size, heads, .]."""
         heads, head = query.shape[1:]
-        kv, lanes, size, width = keys.shape[1], len(batch.rows), batch.size, batch.width
+        kv, lanes, size = keys.shape[1], len(batch.rows), batch.size
         q = query.index_select(0, batch.tokens).view(lanes, size, heads, head).transpose(1, 2)
         q = q.reshape(lanes * kv, heads // kv * size, head)
-        k = keys[:, :, :width].index_select(0, batch.rows).flatten(0, 1)
-        v = values[:, :, :width].index_select(0, batch.rows).flatten(0, 1)
-        mask = self._mask(id(batch), batch.positions[:, None, :, None], width, window, q.dtype)
+        k, v = (each.index_select(0, batch.rows).flatten(0, 1) for each in (keys, values))
+        mask = self._mask(id(batch), batch.positions[:, None, :, None], window, q.dtype)
         scores = torch.bmm(q, k.transpose(1, 2)).mul_(scale)
-        scores.view(lanes, heads, size, width).add_(mask)
+        scores.view(lanes, heads, size, -1).add_(mask)
         weights = torch.softmax(scores, -1, dtype=torch.float32).to(q.dtype)
         made = torch.bmm(weights, v).view(lanes, heads, size, -1)
         return made.transpose(1, 2).reshape(lanes * size, heads, -1)
@@ -183,12 +176,13 @@ class Packed:
         window: int | None,
     ) -> Tensor:
         """New tokens of one lane against its own cache row; query [T, heads, head], as returned."""
-        mask, width = None, piece.past + piece.count
+        mask, seen = None, piece.past + piece.count
         if piece.past or window is not None:
-            last = self.positions[piece.start : piece.start + piece.count, None]
-            mask = self._mask(("long", piece.start), last, width, window, query.dtype)
+            start = piece.start - self.start
+            last = self.positions[start : start + piece.count, None]
+            mask = self._mask(("long", start), last, window, query.dtype)[:, :seen]
         groups = query.shape[1] // keys.shape[1]
-        k, v = (each[piece.row, :, :width].repeat_interleave(groups, 0) for each in (keys, values))
+        k, v = (each[piece.row, :, :seen].repeat_interleave(groups, 0) for each in (keys, values))
         made = functional.scaled_dot_product_attention(
             query.transpose(0, 1)[None], k[None], v[None], mask, is_causal=mask is None, scale=scale
         )
@@ -200,46 +194,65 @@ class Packed:
         if made is None:
             last = self.positions.new_zeros(self.span)
             last[self.rows[: self.decode]] = self.positions[: self.decode]
-            mask = self._mask("decode", last[:, None, None], self.width, window, dtype)
+            mask = self._mask("decode", last[:, None, None], window, dtype)
             made = mask if kv == 1 else mask.repeat_interleave(kv, 0)
             self._made[("decode", kv, window)] = made
         return made
 
-    def _mask(
-        self, what: Any, last: Tensor, width: int, window: int | None, dtype: torch.dtype
-    ) -> Tensor:
+    def _mask(self, what: Any, last: Tensor, window: int | None, dtype: torch.dtype) -> Tensor:
         """0 where a token at position `last` [..., 1] may look, -inf elsewhere: [..., width].
 
         The same for all layers that share a window, so it is made once.
         """
         made = self._made.get((what, window))
         if made is None:
-            key = torch.arange(width, device=last.device)
+            key = torch.arange(self.shelf.width, device=last.device)
             hidden = key > last if window is None else (key > last) | (key <= last - window)
             made = torch.zeros(hidden.shape, dtype=dtype, device=last.device)
             made = self._made[(what, window)] = made.masked_fill_(hidden, float("-inf"))
         return made
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Packed:
+    """Which token of a step belongs to which lane."""
+
+    parts: tuple[Part, ...]
+
+    def attend(
+        self,
+        layer: int,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        *,
+        scale: float,
+        window: int | None = None,
+    ) -> Tensor:
+        """All [N, heads, head]; keys and values are stored."""
+        out = query.new_empty(*query.shape[:2], value.shape[-1])
+        out[self.parts[-1].stop :] = 0.0
+        for part in self.parts:
+            part.attend(layer, query, key, value, out, scale, window)
+        return out
+
+
 def batches(pieces: Sequence[Piece], device: torch.device) -> tuple[list[Batch], list[Piece]]:
-    """Pieces of several tokens by size and width, and those that are too long for a batch."""
-    found: dict[tuple[int, int], list[Piece]] = {}
+    """Pieces of several tokens by size, and those that are too long for a batch."""
+    found: dict[int, list[Piece]] = {}
     long: list[Piece] = []
     for piece in pieces:
         size = next((size for size in SIZES if piece.count <= size), None)
         if size is None:
             long.append(piece)
         else:
-            width = -(-(piece.past + piece.count) // BLOCK) * BLOCK
-            found.setdefault((size, width), []).append(piece)
-    return [_batch(group, *key, device) for key, group in found.items()], long
+            found.setdefault(size, []).append(piece)
+    return [_batch(group, size, device) for size, group in found.items()], long
 
 
-def _batch(pieces: Sequence[Piece], size: int, width: int, device: torch.device) -> Batch:
-    start, count, row, past = (
-        torch.tensor(column, device=device)[:, None]
-        for column in zip(*((p.start, p.count, p.row, p.past) for p in pieces), strict=True)
-    )
+def _batch(pieces: Sequence[Piece], size: int, device: torch.device) -> Batch:
+    table = torch.tensor([(p.start, p.count, p.row, p.past) for p in pieces], device=device)
+    start, count, row, past = table.unsqueeze(1).unbind(2)
     place = torch.arange(size, device=device)
     real = place < count
     place = torch.minimum(place, count - 1)
@@ -252,7 +265,6 @@ def _batch(pieces: Sequence[Piece], size: int, width: int, device: torch.device)
         targets=tokens[places],
         positions=past + place,
         size=size,
-        width=width,
     )
 
 

@@ -1,10 +1,14 @@
 # pyright: standard
-"""One key-value cache for all lanes, with those that decode kept close together.
+"""Keys and values of all lanes, on shelves of lanes that are about as long.
 
-    row    0 1 2 3 4 | 5 6 ...        per layer: keys, values [rows, kv_heads, capacity, head]
-    lane   decoding  | idle, free     a step reads rows 0..D-1 as one view, without a gather
+    shelf 32    lanes of up to 32 tokens       per layer: keys, values [rows, kv_heads, 32, head]
+    shelf 64    lanes of 33 to 64 tokens       per layer: ...         [rows, kv_heads, 64, head]
 
-Rows and capacity grow with need, never to a model's whole context in advance.
+Small models are bound by memory here, so a step must not read what is not there: on a shelf, all
+rows are read as one view, and little of it is empty. A lane that outgrows its shelf moves to the
+next. Which shelf a lane is on depends on its length alone, and so do the bits of its attention.
+
+Moves and copies are collected (`move`, `copy`) and made together (`settle`).
 """
 
 from __future__ import annotations
@@ -16,18 +20,25 @@ from torch import Tensor
 
 from outfox.policies.engines.continuous.lanes import Lane
 
-BLOCK = 64
-"""Keys per block of a sum over values; a cache holds a multiple of it."""
 _ROWS = 16
+_WIDTH = 32
+_KEPT = 1 << 28
+"""Most bytes of shelves without lanes."""
 
 
-class Cache:
-    """Keys and values of lanes."""
+def width_for(tokens: int) -> int:
+    """The narrowest shelf for so many tokens: at most a quarter wider, or 32."""
+    step = max(_WIDTH, 1 << max(0, tokens.bit_length() - 3))
+    return -(-tokens // step) * step
 
-    def __init__(self) -> None:
-        self.capacity = 0
+
+class Shelf:
+    """Rows of one width."""
+
+    def __init__(self, width: int) -> None:
+        self.width = width
+        self.lanes: list[Lane | None] = []
         self._layers: dict[int, tuple[Tensor, Tensor]] = {}
-        self._lanes: list[Lane | None] = []
 
     def layer(self, index: int, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
         """Keys and values of one layer; `key` and `value` [N, heads, head] give the shape."""
@@ -35,41 +46,33 @@ class Cache:
             self._layers[index] = (self._empty(key), self._empty(value))
         return self._layers[index]
 
-    def room(self, tokens: int) -> None:
-        """Give every row room for `tokens`."""
-        if tokens > self.capacity:
-            needed = max(tokens, self.capacity * 3 // 2, 2 * BLOCK)
-            self._resize(len(self._lanes), -(-needed // BLOCK) * BLOCK)
+    @property
+    def layers(self) -> dict[int, tuple[Tensor, Tensor]]:
+        return self._layers
 
-    def new(self) -> Lane:
-        """An empty lane in the lowest free row."""
-        if None not in self._lanes:
-            rows = max(len(self._lanes) * 3 // 2, 1)
-            self._resize(-(-rows // _ROWS) * _ROWS, self.capacity)
-        lane = Lane(row=self._lanes.index(None))
-        self._lanes[lane.row] = lane
-        return lane
+    @property
+    def bytes(self) -> int:
+        return sum(tensor.nbytes for pair in self._layers.values() for tensor in pair)
 
-    def copy(self, lane: Lane, tokens: int) -> Lane:
-        """A new lane with a copy of the first `tokens`."""
-        made = self.new()
-        made.length = tokens
-        for tensors in self._layers.values():
-            for tensor in tensors:
-                tensor[made.row, :, :tokens] = tensor[lane.row, :, :tokens]
-        return made
-
-    def release(self, lane: Lane) -> None:
-        self._lanes[lane.row] = None
+    def add(self, lane: Lane) -> None:
+        """Put the lane into the lowest free row."""
+        if None not in self.lanes:
+            rows = len(self.lanes)
+            self.lanes += [None] * (-(-max(rows // 2, 1) // _ROWS) * _ROWS)
+            self._layers = {
+                index: (self._grown(pair[0]), self._grown(pair[1]))
+                for index, pair in self._layers.items()
+            }
+        lane.width, lane.row = self.width, self.lanes.index(None)
+        self.lanes[lane.row] = lane
 
     def gather(self, lanes: Sequence[Lane]) -> None:
         """Move lanes so that these lie in the first rows, with gaps of at most a quarter.
 
         Only those outside are moved, and only where gaps are more.
         """
-        span = max((lane.row for lane in lanes), default=-1) + 1
         count = len(lanes)
-        if span <= count + max(4, count // 4):
+        if max(lane.row for lane in lanes) < count + max(4, count // 4):
             return
         inside = {lane.row for lane in lanes}
         outside = [lane for lane in lanes if lane.row >= count]
@@ -77,28 +80,89 @@ class Cache:
         source: list[int] = []
         target: list[int] = []
         for lane, hole in zip(outside, holes, strict=True):
-            evicted, row = self._lanes[hole], lane.row
+            evicted, row = self.lanes[hole], lane.row
             source += [row] if evicted is None else [row, hole]
             target += [hole] if evicted is None else [hole, row]
-            self._lanes[hole], self._lanes[row], lane.row = lane, evicted, hole
+            self.lanes[hole], self.lanes[row], lane.row = lane, evicted, hole
             if evicted is not None:
                 evicted.row = row
-        used = max((lane.length for lane in self._lanes if lane is not None), default=0)
-        for tensors in self._layers.values():
-            for tensor in tensors:
-                tensor[target, :, :used] = tensor[source, :, :used]
+        for pair in self._layers.values():
+            for tensor in pair:
+                tensor[target] = tensor[source]
 
-    def _resize(self, rows: int, capacity: int) -> None:
-        old, self.capacity = (len(self._lanes), self.capacity), capacity
-        self._lanes += [None] * (rows - len(self._lanes))
-        for index, tensors in self._layers.items():
-            grown = tuple(self._empty(tensor[:, :, 0]) for tensor in tensors)
-            for new, tensor in zip(grown, tensors, strict=True):
-                new[: old[0], :, : old[1]] = tensor
-            self._layers[index] = (grown[0], grown[1])
+    def _grown(self, tensor: Tensor) -> Tensor:
+        new = self._empty(tensor[:, :, 0])
+        new[: len(tensor)] = tensor
+        return new
 
     def _empty(self, like: Tensor) -> Tensor:
         """Zeros, since a masked position is still multiplied, by 0."""
-        _, heads, width = like.shape
-        size = (len(self._lanes), heads, self.capacity, width)
+        size = (len(self.lanes), like.shape[1], self.width, like.shape[2])
         return torch.zeros(size, dtype=like.dtype, device=like.device)
+
+
+class Cache:
+    """All shelves."""
+
+    def __init__(self) -> None:
+        self._shelves: dict[int, Shelf] = {}
+        self._freed: list[tuple[Shelf, int]] = []
+        self._copies: dict[tuple[int, int], list[tuple[int, int]]] = {}
+        self._left: dict[int, tuple[int, int]] = {}
+        """Where a lane that moves still lies, by its id."""
+
+    def shelf(self, width: int) -> Shelf:
+        if width not in self._shelves:
+            self._shelves[width] = Shelf(width)
+        return self._shelves[width]
+
+    def new(self, tokens: int) -> Lane:
+        """An empty lane with room for `tokens`."""
+        lane = Lane()
+        self.shelf(width_for(tokens)).add(lane)
+        return lane
+
+    def copy(self, lane: Lane, tokens: int) -> Lane:
+        """A new lane with room for `tokens` that begins like this one. `settle` makes the copy."""
+        made = self.new(tokens)
+        self._copy(*self._left.get(id(lane), (lane.width, lane.row)), made)
+        return made
+
+    def move(self, lane: Lane, tokens: int) -> None:
+        """Give the lane room for `tokens`. `settle` moves what it holds."""
+        width, row = lane.width, lane.row
+        if width_for(tokens) == width:
+            return
+        self.release(lane)
+        self._left[id(lane)] = width, row
+        self.shelf(width_for(tokens)).add(lane)
+        self._copy(width, row, lane)
+
+    def release(self, lane: Lane) -> None:
+        """The row is free after the next `settle`: copies that are under way still read it."""
+        self._freed.append((self.shelf(lane.width), lane.row))
+
+    def settle(self) -> None:
+        """Make all copies, then free the rows that were released."""
+        for (source, target), rows in self._copies.items():
+            self._transfer(self.shelf(source), self.shelf(target), rows)
+        self._copies.clear()
+        self._left.clear()
+        for shelf, row in self._freed:
+            shelf.lanes[row] = None
+        self._freed.clear()
+        empty = {w: shelf.bytes for w, shelf in self._shelves.items() if not any(shelf.lanes)}
+        if sum(empty.values()) > _KEPT:
+            for width in empty:
+                del self._shelves[width]
+
+    def _copy(self, width: int, row: int, made: Lane) -> None:
+        self._copies.setdefault((width, made.width), []).append((row, made.row))
+
+    def _transfer(self, source: Shelf, target: Shelf, rows: Sequence[tuple[int, int]]) -> None:
+        width = min(source.width, target.width)
+        for index, pair in source.layers.items():
+            begin, end = torch.tensor(rows, device=pair[0].device).unbind(1)
+            made = target.layer(index, pair[0][:, :, 0], pair[1][:, :, 0])
+            for old, new in zip(pair, made, strict=True):
+                new[:, :, :width].index_copy_(0, end, old[:, :, :width].index_select(0, begin))

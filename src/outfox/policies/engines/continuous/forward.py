@@ -13,14 +13,14 @@ from transformers import PreTrainedModel
 
 from outfox.core.errors import ConfigError
 from outfox.policies.engines.continuous.attention import (
-    BLOCK,
     Packed,
+    Part,
     Piece,
     attending,
     batches,
     padded,
 )
-from outfox.policies.engines.continuous.cache import Cache
+from outfox.policies.engines.continuous.cache import Cache, Shelf
 from outfox.policies.engines.continuous.lanes import Lane
 from outfox.policies.engines.continuous.llama import Llama, llama
 from outfox.policies.engines.continuous.schedule import Feed, Session
@@ -52,18 +52,22 @@ class Forward:
 
     def __call__(self, feeds: Sequence[Feed]) -> Fed:
         """Feed them and mark their tokens as cached."""
-        lanes = self._place(feeds)
-        order = list(zip(feeds, lanes, strict=True))
-        self.cache.gather(lanes)
-        decoding = [each for each in order if len(each[0].ids) == 1]
-        decoding.sort(key=lambda each: each[1].row)
-        span = decoding[-1][1].row + 1 if decoding else 0
-        order = decoding + [each for each in order if len(each[0].ids) > 1]
-        packed, ids = self._packed(order, len(decoding), span)
-        ends = np.cumsum([len(feed.ids) for feed, _ in order]) - 1
-        wanted = [feed for feed, _ in order if feed.samples]
-        keep = [int(end) for end, (feed, _) in zip(ends, order, strict=True) if feed.samples]
-        logits = self._logits(packed, ids, keep)
+        shelves: dict[int, list[tuple[Feed, Lane]]] = {}
+        for feed, lane in zip(feeds, self._place(feeds), strict=True):
+            shelves.setdefault(lane.width, []).append((feed, lane))
+        parts: list[Part] = []
+        order: list[Feed] = []
+        for width, placed in shelves.items():
+            shelf = self.cache.shelf(width)
+            shelf.gather([lane for _, lane in placed])
+            placed.sort(key=lambda each: (len(each[0].ids) > 1, each[1].row))
+            parts.append(self._part(shelf, placed, parts[-1].stop if parts else 0))
+            order += [feed for feed, _ in placed]
+        ids = [token for feed in order for token in feed.ids]
+        ends = np.cumsum([len(feed.ids) for feed in order]) - 1
+        wanted = [feed for feed in order if feed.samples]
+        keep = [int(end) for end, feed in zip(ends, order, strict=True) if feed.samples]
+        logits = self._logits(Packed(parts=tuple(parts)), ids, keep)
         for feed in feeds:
             for session in feed.sessions:
                 session.cached += len(feed.ids)
@@ -87,56 +91,60 @@ class Forward:
 
     def _place(self, feeds: Sequence[Feed]) -> list[Lane]:
         """The lane that each feed is written to; its sessions hold it."""
-        self.cache.room(max(feed.past + len(feed.ids) for feed in feeds))
         lanes: list[Lane] = []
         for feed in feeds:
-            lane, past = feed.sessions[0].lane, feed.past
+            lane, length = feed.sessions[0].lane, feed.past + len(feed.ids)
             if lane is None:
-                lane = self.cache.new()
-            elif lane.length != past and lane.holders > len(feed.sessions):
-                lane = self.cache.copy(lane, past)
+                lane = self.cache.new(length)
+            elif lane.length != feed.past and lane.holders > len(feed.sessions):
+                lane = self.cache.copy(lane, length)
+            else:
+                self.cache.move(lane, length)
             if lane is not feed.sessions[0].lane:
                 for session in feed.sessions:
-                    self.hold(session, lane, past)
-            lane.length = past + len(feed.ids)
+                    self.hold(session, lane, feed.past)
+            lane.length = length
             lanes.append(lane)
+        self.cache.settle()
         return lanes
 
     # -- the model --------------------------------------------------------------------------------
-    def _packed(
-        self, order: Sequence[tuple[Feed, Lane]], decode: int, span: int
-    ) -> tuple[Packed, list[int]]:
-        ids: list[int] = []
+    def _part(self, shelf: Shelf, placed: Sequence[tuple[Feed, Lane]], start: int) -> Part:
+        """Lanes of one shelf, those that decode first and in the order of rows."""
         rows: list[int] = []
         positions: list[int] = []
         pieces: list[Piece] = []
-        for feed, lane in order:
+        decode = span = 0
+        for feed, lane in placed:
             count = len(feed.ids)
-            if count > 1:
-                pieces.append(Piece(start=len(ids), count=count, row=lane.row, past=feed.past))
-            ids += feed.ids
+            if count == 1:
+                decode, span = decode + 1, lane.row + 1
+            else:
+                at = start + len(rows)
+                pieces.append(Piece(start=at, count=count, row=lane.row, past=feed.past))
             rows += [lane.row] * count
             positions += range(feed.past, feed.past + count)
-        longest = max(positions[:decode], default=0) + 1
         device = self._model.device
         batched, long = batches(pieces, device)
-        packed = Packed(
-            cache=self.cache,
-            rows=torch.tensor(rows, device=device),
-            positions=torch.tensor(positions, device=device),
+        where = torch.tensor([rows, positions], device=device)
+        return Part(
+            shelf=shelf,
+            start=start,
+            stop=start + len(rows),
+            rows=where[0],
+            positions=where[1],
             decode=decode,
             span=span,
-            width=-(-longest // BLOCK) * BLOCK,
             batches=tuple(batched),
             long=tuple(long),
         )
-        return packed, ids
 
     def _logits(self, packed: Packed, ids: Sequence[int], ends: Sequence[int]) -> Tensor:
         """Logits at the packed positions `ends`, followed by padding."""
         device, fill = self._model.device, padded(len(ids)) - len(ids)
         tokens = torch.tensor([*ids, *[0] * fill], device=device)
-        positions = torch.nn.functional.pad(packed.positions, (0, fill))
+        positions = torch.cat([part.positions for part in packed.parts])
+        positions = torch.nn.functional.pad(positions, (0, fill))
         keep = torch.tensor([*ends, *[0] * (padded(len(ends)) - len(ends))], device=device)
         if self._llama is not None:
             return self._llama(tokens, positions, keep, packed)

@@ -17,7 +17,9 @@ from dataclasses import dataclass
 class Lane:
     """One row of the cache."""
 
-    row: int
+    width: int = 0
+    """The shelf that it is on."""
+    row: int = 0
     length: int = 0
     """Tokens that are in the cache."""
     holders: int = 0
