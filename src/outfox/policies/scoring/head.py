@@ -34,16 +34,14 @@ class _Score(Function):
     def forward(ctx, states, weight, ends, targets):
         kept = len(states) * len(weight) <= KEPT_LOGITS
         logprobs, entropies = states.new_empty(len(ends)), states.new_empty(len(states))
-        total, parts = states.new_empty(len(states), 1), []
+        parts: list[Tensor] = []
         for rows, found, own in _parts(states, ends):
-            logits = states[rows] @ weight.t()
-            total[rows] = torch.logsumexp(logits, -1, keepdim=True)
-            logp = logits.sub_(total[rows])
+            logp = (states[rows] @ weight.t()).log_softmax(-1)
             logprobs[found] = logp[own, targets[found]]
             entropies[rows] = -torch.linalg.vecdot(logp, logp.exp())
             if kept:
                 parts.append(logp)
-        ctx.save_for_backward(states, weight, ends, targets, entropies, total, *parts)
+        ctx.save_for_backward(states, weight, ends, targets, entropies, *parts)
         ctx.set_materialize_grads(False)
         return logprobs, entropies[ends]
 
@@ -51,22 +49,23 @@ class _Score(Function):
     @once_differentiable
     def backward(ctx: Any, *grad_outputs: Any) -> Any:  # pyright: ignore
         d_logprobs, d_entropies = grad_outputs
-        states, weight, ends, targets, entropies, total, *parts = ctx.saved_tensors
+        states, weight, ends, targets, entropies, *parts = ctx.saved_tensors
         d_states, d_weight = torch.empty_like(states), torch.zeros_like(weight)
         bonus = None
+        if d_logprobs is None:
+            d_logprobs = states.new_zeros(len(ends))
         if d_entropies is not None:
             bonus = states.new_zeros(len(states), 1).index_add_(0, ends, d_entropies[:, None])
         for k, (rows, found, own) in enumerate(_parts(states, ends)):
-            logp = parts[k] if parts else (states[rows] @ weight.t()).sub_(total[rows])
-            p = logp.exp()
-            d_logits = torch.zeros_like(p)
-            if bonus is not None:
-                d_logits = (logp + entropies[rows, None]).mul_(p).mul_(-bonus[rows])
-            if d_logprobs is not None:
-                given = d_logprobs[found]
-                whole = states.new_zeros(len(p), 1).index_add_(0, own, given[:, None])
-                d_logits.addcmul_(p, whole, value=-1)
-                d_logits.index_put_((own, targets[found]), given, accumulate=True)
+            logp = parts[k] if parts else (states[rows] @ weight.t()).log_softmax(-1)
+            given = d_logprobs[found]
+            whole = states.new_zeros(len(logp), 1).index_add_(0, own, given[:, None])
+            if bonus is None:
+                d_logits = logp.exp().mul_(-whole)
+            else:
+                whole.addcmul_(bonus[rows], entropies[rows, None])
+                d_logits = torch.addcmul(-whole, logp, bonus[rows], value=-1).mul_(logp.exp())
+            d_logits.index_put_((own, targets[found]), given, accumulate=True)
             torch.mm(d_logits, weight, out=d_states[rows])
             d_weight.addmm_(d_logits.t(), states[rows])
         return d_states, d_weight, None, None
