@@ -16,7 +16,10 @@ from outfox.policies.engines.transformers import TransformersEngine
 from outfox.policies.tiny import build_model, build_tokenizer
 
 TOKENIZER = build_tokenizer([f"name{number}" for number in range(900)])
-MODEL = build_model(TOKENIZER, context=512)
+MODELS = {
+    "llama": build_model(TOKENIZER, context=512),
+    "lfm2": build_model(TOKENIZER, context=512, convolutions=2, layers=1, kv_heads=4),
+}
 STOP = ("</think>", "name7")
 SESSIONS = 5
 
@@ -54,9 +57,10 @@ async def session(
 
 
 @cache
-def alone(number: int, count: int) -> list[Completion]:
+def alone(model: str, number: int, count: int) -> list[Completion]:
+    engine = TransformersEngine(MODELS[model], TOKENIZER)
     with threads(count):
-        return asyncio.run(session(TransformersEngine(MODEL, TOKENIZER), number, 0, (0, 0, 0)))
+        return asyncio.run(session(engine, number, 0, (0, 0, 0)))
 
 
 def same(made: Sequence[Completion], expected: Sequence[Completion]) -> bool:
@@ -81,6 +85,7 @@ def test_nor_do_they_with_two_threads(data: st.DataObject):
 
 
 def check(data: st.DataObject, *, count: int) -> None:
+    model = data.draw(st.sampled_from(sorted(MODELS)))
     numbers = data.draw(st.lists(st.integers(0, SESSIONS + 40), min_size=1, max_size=24))
     delays = data.draw(st.lists(st.tuples(*[st.integers(0, 60)] * 3), min_size=5, max_size=5))
     max_rows = data.draw(st.sampled_from([3, 256]))
@@ -88,7 +93,7 @@ def check(data: st.DataObject, *, count: int) -> None:
 
     async def run() -> list[list[Completion]]:
         engine = TransformersEngine(
-            MODEL, TOKENIZER, max_rows=max_rows, max_step_tokens=max_step_tokens
+            MODELS[model], TOKENIZER, max_rows=max_rows, max_step_tokens=max_step_tokens
         )
         return await asyncio.gather(
             *(
@@ -101,4 +106,4 @@ def check(data: st.DataObject, *, count: int) -> None:
         made = asyncio.run(run())
     for number, completions in zip([*numbers, *range(SESSIONS)], made, strict=True):
         if number < SESSIONS:
-            assert same(completions, alone(number, count))
+            assert same(completions, alone(model, number, count))

@@ -50,11 +50,13 @@ class PathSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelSettings:
-    """The policy's model: a folder or hub name, or a tiny Llama built from the world's words."""
+    """The policy's model: a folder or hub name, or a tiny one built from the world's words."""
 
     path: str | None = None
     hidden: PositiveInt = 128
     layers: PositiveInt = 4
+    convolutions: NonNegativeInt = 0
+    kernel: PositiveInt = 4
     heads: PositiveInt = 4
     kv_heads: PositiveInt = 1
     intermediate: PositiveInt = 320

@@ -1,7 +1,7 @@
 # pyright: standard
 """A language model small enough to train on two CPU cores, as an ordinary Hugging Face folder.
 
-    words of a world ─build_tokenizer─▶ tokenizer ─build_model─▶ Llama of 0.3 to 1.5 M parameters
+    words of a world ─build_tokenizer─▶ tokenizer ─build_model─▶ 0.3 to 1.5 M parameters
 
 A tiny model learns to copy only where a name is one token and always the same one. Pieces are
 therefore whole words and whole names with the space before them (` New York City`), and the
@@ -22,10 +22,18 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers
-from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+from transformers import (
+    Lfm2Config,
+    Lfm2ForCausalLM,
+    LlamaConfig,
+    LlamaForCausalLM,
+    PreTrainedModel,
+    PreTrainedTokenizerFast,
+)
 
 from outfox.core.errors import ConfigError
 from outfox.policies.loading import without_bars
@@ -131,41 +139,53 @@ def build_model(
     heads: int = 4,
     kv_heads: int = 1,
     intermediate: int = 256,
+    convolutions: int = 0,
+    kernel: int = 4,
     context: int = 1024,
     seed: int = 0,
     initializer_range: float = 0.02,
-) -> LlamaForCausalLM:
-    """A randomly initialised Llama with tied embeddings and, by default, one key-value head.
+) -> PreTrainedModel:
+    """A randomly initialised model with tied embeddings and, by default, one key-value head.
 
-    The weights are a function of the settings and `seed`; torch's global generator is left as it
-    was. Raises ConfigError where the sizes do not divide.
+    `layers`: attention layers. Without `convolutions` they make a Llama. With some, so many gated
+    short convolutions over `kernel` tokens stand before them (LFM2, Liquid AI 2025): what stands
+    next to what is then there from the start, and a policy learns to read and to copy in a third
+    of the steps. The weights are a function of the settings and `seed`; torch's global generator
+    is left as it was. Raises ConfigError where the sizes do not divide.
     """
     if hidden % heads or heads % kv_heads or (hidden // heads) % 2:
         raise ConfigError(
             "heads must divide hidden into parts of even width, and kv_heads must divide heads; "
             f"got hidden={hidden}, heads={heads}, kv_heads={kv_heads}. Change one of them."
         )
-    config = LlamaConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=hidden,
-        intermediate_size=intermediate,
-        num_hidden_layers=layers,
-        num_attention_heads=heads,
-        num_key_value_heads=kv_heads,
-        max_position_embeddings=context,
-        initializer_range=initializer_range,
-        tie_word_embeddings=True,
-        bos_token_id=None,
-        eos_token_id=SPECIAL.index(END),
-        pad_token_id=SPECIAL.index(PAD),
-    )
+    sizes: dict[str, Any] = {
+        "vocab_size": len(tokenizer),
+        "hidden_size": hidden,
+        "intermediate_size": intermediate,
+        "num_hidden_layers": convolutions + layers,
+        "num_attention_heads": heads,
+        "num_key_value_heads": kv_heads,
+        "max_position_embeddings": context,
+        "initializer_range": initializer_range,
+        "tie_word_embeddings": True,
+        "bos_token_id": None,
+        "eos_token_id": SPECIAL.index(END),
+        "pad_token_id": SPECIAL.index(PAD),
+        "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0},
+    }
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return LlamaForCausalLM(config).eval()
+        if not convolutions:
+            return LlamaForCausalLM(LlamaConfig(**sizes)).eval()
+        kinds = [*["conv"] * convolutions, *["full_attention"] * layers]
+        config = Lfm2Config(
+            **sizes, layer_types=kinds, conv_L_cache=kernel, block_auto_adjust_ff_dim=False
+        )
+        return Lfm2ForCausalLM(config).eval()
 
 
 def save_folder(
-    model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, folder: Path | str
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, folder: Path | str
 ) -> None:
     """Write what `AutoModelForCausalLM` and `AutoTokenizer` load with equal logits and ids."""
     with without_bars():

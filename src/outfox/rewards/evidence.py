@@ -100,7 +100,9 @@ def supported(trajectory: Trajectory) -> bool | None:
     True where the answer (or, when it is right, an alias) stands in such a document and not in the
     question, and the document is about the task: one of its labelled passages, or one that names
     one of its entities; without labels any document is. Text of a tool that returns no documents
-    counts like one. Where the answer's words prove nothing
+    counts like one. `metadata["to_support"]` lists what such documents must state in place of a
+    right answer: what could not be known, where the last step to the answer could. Where the
+    answer's words prove nothing
     (yes and no, a choice, an answer that the question contains) a labelled gold passage decides,
     and without labels None: nobody can say.
     """
@@ -116,6 +118,9 @@ def supported(trajectory: Trajectory) -> bool | None:
         evidence = set(labels(trajectory.task, "gold_evidence"))
         return any(document.id in evidence for document in about) if evidence else None
     texts = [passage(document) for document in about]
+    needed = labels(trajectory.task, "to_support")
+    if needed and match(gold, answer).right:
+        return all(any(contains(text, name) for text in texts) for name in needed)
     if gold.type == "list" and gold.answer is not None:
         golds = cast("tuple[Gold, ...]", gold.answer)
         items = split_items(answer, golds, match)

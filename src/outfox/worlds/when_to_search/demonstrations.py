@@ -62,6 +62,9 @@ class Mix:
     named: float = 0.25
     """Of the reading drills: share that trains what is drafted and searched for, too; more of it
     leaves less weight for the values, which are harder to learn."""
+    decided: float = 0.2
+    """Of the episodes: share that trains what is decided behind a draft. Trained in all of them, an
+    even coin teaches that the reading does not matter, which reinforcement must then undo."""
     noise: float = 0.03
     """Share of readings that say the opposite."""
     search: float = 0.5
@@ -247,7 +250,7 @@ class Demonstrations:
     # -- episodes ----------------------------------------------------------------------------------
     def _episode(self, draw: random.Random) -> tuple[str, Script]:
         """A training question in the real environment, all decisions by the coin."""
-        script = self._script()
+        script = self._script(decides=draw.random() < self._mix.decided)
         question = draw.choice(self._asked[draw.choice(sorted(self._asked))])
         entity = question.facts[0].entity
         for relation in relations(question):
@@ -263,8 +266,8 @@ class Demonstrations:
         return question.text, script
 
     # -- pieces ------------------------------------------------------------------------------------
-    def _script(self) -> Script:
-        return Script(self._hand, readings=self._readings)
+    def _script(self, *, decides: bool = True) -> Script:
+        return Script(self._hand, readings=self._readings, decides=decides)
 
     def _opening(self, question: str) -> Opening:
         return Opening(messages=ask(question, self._system), tools=(self._search.spec,))

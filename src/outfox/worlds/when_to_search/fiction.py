@@ -109,12 +109,16 @@ class Fiction:
     def _asides(
         self, hop: Hop, told: list[Told], draw: random.Random
     ) -> tuple[tuple[Hop, str | None], ...]:
-        """Every passage's own fact, and as many that mix up their entities and relations."""
+        """Every passage's own fact, and as many that mix up its words or ask of another entity."""
         said = {each.hop: each.value for each in told}
         entities, relations = ([h.entity for h in said], [h.relation for h in said])
         mixed = {Hop(entity=e, relation=r) for e in entities for r in relations} - set(said)
         other = Hop(entity=hop.entity, relation=draw.choice(sorted(self._entities)))
-        absent = sorted(mixed | ({other} - set(said)), key=lambda h: (h.entity, h.relation))
+        relation = draw.choice(relations)
+        foreign = Hop(entity=draw.choice(self._entities[relation]), relation=relation)
+        absent = sorted(
+            mixed | ({other, foreign} - set(said)), key=lambda h: (h.entity, h.relation)
+        )
         draw.shuffle(absent)
         asides: list[tuple[Hop, str | None]] = [*said.items()]
         asides += [(each, None) for each in absent[: len(said)]]

@@ -197,6 +197,9 @@ def make_task(question: Question, corpus: Corpus, language: str, system: str = "
         "question": question.text,
         "language": language,
     }
+    if question.kind == "two_unknown_known":
+        # From the bridge on, memory does: what must come back is the bridge.
+        metadata["to_support"] = [last.entity]
     return Task(
         task_id=question.id,
         prompt=ask(question.text, system),

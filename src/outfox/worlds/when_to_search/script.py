@@ -67,17 +67,22 @@ class Hand:
 class Script:
     """The events of one episode, in the making. Neighbouring pieces alike become one event."""
 
-    def __init__(self, hand: Hand, *, readings: bool) -> None:
+    def __init__(self, hand: Hand, *, readings: bool, decides: bool = True) -> None:
+        """`decides` False: what is decided behind a draft is shown, not trained."""
         self._hand = hand
         self._readings = readings
+        self._decides = decides
+        self._drafted = False
         self._events: list[Event] = []
         self._reading = ""
 
     def think(self, text: str, *, sure: bool, opening: bool = True) -> None:
         """A think block; `opening` False: its first tag is shown, not trained."""
         start, rest = self._hand.thought(text)
-        self._policy(start, opening)
+        noted = bool(self._events and self._events[-1].messages)
+        self._policy(start, opening and self._trains)
         self._policy(rest, True)
+        self._drafted = not noted
         self._reading = SURE if sure else UNSURE
 
     def aside(self, text: str, value: str, *, sure: bool) -> None:
@@ -113,7 +118,7 @@ class Script:
     ) -> None:
         """A call of any tool that the codec can write."""
         text = self._hand.call(name, arguments)
-        cut = 0 if decided else self._hand.said_from(name, arguments)
+        cut = 0 if decided and self._trains else self._hand.said_from(name, arguments)
         if cut:
             self._policy(text[:cut], False)
         self._policy(text[cut:], trained)
@@ -121,14 +126,20 @@ class Script:
     def answer(self, text: str, *, decided: bool = True) -> None:
         """`decided` False: what is answered is trained, not that it is answered."""
         whole = self._hand.answer(text)
-        cut = 0 if decided else self._hand.answered_from()
+        cut = 0 if decided and self._trains else self._hand.answered_from()
         if cut:
             self._policy(whole[:cut], False)
         self._policy(whole[cut:], True)
 
+    @property
+    def _trains(self) -> bool:
+        """Is the tag that comes next trained, as far as decisions go?"""
+        return self._decides or not self._drafted
+
     def observe(self, content: str) -> None:
         message = Message(role="tool", content=content, tool_call_id=_CALL_ID)
         self._events.append(Event(messages=(message,), owner="environment", trained=False))
+        self._drafted = False
 
     @property
     def events(self) -> tuple[Event, ...]:

@@ -108,6 +108,22 @@ class Part:
             mine = slice(piece.start, piece.start + piece.count)
             out[mine] = self._long(piece, query[mine], keys, values, scale, window)
 
+    def convolve(self, layer: int, inputs: Tensor, taps: Tensor, out: Tensor) -> None:
+        """Store inputs of a whole step, and sum over the last tokens of each lane: [N, hidden]."""
+        kernel, hidden = taps.shape
+        # A shelf keeps pairs; of these inputs only the first of the pair is looked at.
+        held = self._write(layer, inputs[:, None], inputs[:, None, :1])[0].view(-1, hidden)
+        if ("taps", kernel) not in self._made:
+            at = self.positions[:, None] + torch.arange(1 - kernel, 1, device=inputs.device)
+            before = at < 0
+            at = at.clamp_(min=0).add_(self.rows[:, None] * self.shelf.width)
+            self._made[("taps", kernel)] = at.flatten()
+            self._made[("before", kernel)] = before if bool(before.any()) else before[:0]
+        seen = held.index_select(0, self._made[("taps", kernel)]).view(-1, kernel, hidden)
+        if len(before := self._made[("before", kernel)]):
+            seen.masked_fill_(before[..., None], 0.0)
+        torch.sum(seen.mul_(taps), 1, out=out[self.start : self.stop])
+
     def _write(self, layer: int, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
         """Store new keys and values; returns the shelf's [rows, heads, width, .]."""
         held = self.shelf.layer(layer, key, value)
@@ -234,6 +250,16 @@ class Packed:
         out[self.parts[-1].stop :] = 0.0
         for part in self.parts:
             part.attend(layer, query, key, value, out, scale, window)
+        return out
+
+    def convolve(self, layer: int, inputs: Tensor, taps: Tensor) -> Tensor:
+        """A causal convolution of each channel by itself; inputs [N, hidden], which are stored.
+
+        taps: [kernel, hidden]; the last is for the token itself.
+        """
+        out = torch.zeros_like(inputs)
+        for part in self.parts:
+            part.convolve(layer, inputs, taps, out)
         return out
 
 

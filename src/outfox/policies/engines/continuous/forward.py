@@ -21,8 +21,8 @@ from outfox.policies.engines.continuous.attention import (
     padded,
 )
 from outfox.policies.engines.continuous.cache import Cache, Shelf
+from outfox.policies.engines.continuous.decoder import Decoder, decoder
 from outfox.policies.engines.continuous.lanes import Lane
-from outfox.policies.engines.continuous.llama import Llama, llama
 from outfox.policies.engines.continuous.schedule import Feed, Session
 
 
@@ -41,14 +41,14 @@ class Forward:
 
     def __init__(self, model: PreTrainedModel) -> None:
         self._model = model
-        self._llama: Llama | None = llama(model)
+        self._decoder: Decoder | None = decoder(model)
         self.cache = Cache()
         self.fed_tokens = 0
         self.shared_tokens = 0
 
     def refresh(self) -> None:
         """Take the model's weights as they are now."""
-        self._llama = llama(self._model)
+        self._decoder = decoder(self._model)
 
     def __call__(self, feeds: Sequence[Feed]) -> Fed:
         """Feed them and mark their tokens as cached."""
@@ -146,8 +146,8 @@ class Forward:
         positions = torch.cat([part.positions for part in packed.parts])
         positions = torch.nn.functional.pad(positions, (0, fill))
         keep = torch.tensor([*ends, *[0] * (padded(len(ends)) - len(ends))], device=device)
-        if self._llama is not None:
-            return self._llama(tokens, positions, keep, packed)
+        if self._decoder is not None:
+            return self._decoder(tokens, positions, keep, packed)
         if self._model.training:  # a trainer may share the model
             self._model.eval()
         with attending(self._model):
@@ -180,9 +180,9 @@ def check_model(model: PreTrainedModel) -> None:
     difference = (made[0].float().log_softmax(-1) - expected).abs().max().item()
     if not difference <= (1e-3 if model.dtype in (torch.float32, torch.float64) else 0.2):
         raise ConfigError(
-            "The transformers engine runs models of plain causal attention; logprobs of "
-            f"{type(model).__name__} differ from its own forward by {difference:.3g}. Use another "
-            "engine."
+            "The transformers engine runs models of plain causal attention, and LFM2 in float32; "
+            f"logprobs of {type(model).__name__} differ from its own forward by {difference:.3g}. "
+            "Use another engine."
         )
 
 
