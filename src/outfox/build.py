@@ -200,10 +200,9 @@ def reinforcement(system: System) -> Lesson:
 
 
 def _replay_start(system: System) -> int:
-    """In steps of the replay: behind what the cold start took, and behind every introduction."""
+    """In steps of the replay: behind what the cold start took."""
     cold, count = system.recipe.cold_start, system.recipe.replay.items
-    taken = max(cold.steps * cold.items, _demonstrations(system).introduction)
-    return -(-taken // count)
+    return -(-cold.steps * cold.items // count)
 
 
 # -- the parts ------------------------------------------------------------------------------------

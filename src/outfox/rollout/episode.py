@@ -29,7 +29,7 @@ from outfox.core.types import (
 )
 from outfox.rollout.deadline import within
 from outfox.rollout.limits import Limits
-from outfox.rollout.readings import Reading, reading_for
+from outfox.rollout.readings import Reading
 
 log = logging.getLogger(__name__)
 
@@ -189,7 +189,7 @@ class _Play:
 
     def _read(self, draft: Draft, name: str) -> list[str]:
         """Insert the reading of the span that just ended, if one is asked for."""
-        reading = reading_for(name, self.readings)
+        reading = self.readings.get(name)
         spans = [span for span in draft.spans if span.name == name]
         if reading is None or draft.completion is None or not spans:
             return []

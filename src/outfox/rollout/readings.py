@@ -31,8 +31,3 @@ def confidence(
 
 READINGS: Mapping[str, Reading] = {"confidence": confidence}
 """By the name that a recipe gives: `readings: {draft: confidence}`."""
-
-
-def reading_for(name: str, readings: Mapping[str, Reading]) -> Reading | None:
-    """The reading of a span; a `note` is read as a `draft`, so that thoughts look alike."""
-    return readings.get(name) or (readings.get("draft") if name == "note" else None)

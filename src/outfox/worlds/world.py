@@ -44,11 +44,6 @@ class Drill:
 class DemonstrationSource(Protocol):
     """What a cold start imitates. Pure: the same arguments give the same items."""
 
-    @property
-    def introduction(self) -> int:
-        """Items at the very start that only prepare for the others; a replay begins behind them."""
-        ...
-
     def take(self, step: int, count: int) -> Sequence[Demonstration]: ...
     def drills(self, name: DrillName, count: int, seed: int) -> Sequence[Drill]:
         """Items of a gate; not among what `take` gives, but for the facts to be recalled."""
@@ -58,7 +53,7 @@ class DemonstrationSource(Protocol):
 class Demonstrator(Protocol):
     """Makes a DemonstrationSource whose text is written by `codec`.
 
-    `readings`: an environment-owned reading follows every think block.
+    `readings`: an environment-owned reading follows every draft.
     """
 
     def __call__(self, codec: Codec, *, readings: bool = False) -> DemonstrationSource: ...

@@ -143,7 +143,7 @@ def paused(name: str, *logprobs: float) -> Draft:
 @pytest.mark.parametrize("name", ["draft", "note"])
 async def test_a_reading_of_the_last_span_is_inserted_and_recorded(name: str):
     drafts = [paused(name, -9.0, -0.1, -0.2), paused(name, -0.1, -0.4, -0.4), ANSWER]
-    trajectory, policy, _ = await play(drafts, readings={"draft": confidence})
+    trajectory, policy, _ = await play(drafts, readings={name: confidence})
     (turn,) = trajectory.turns
     assert turn.readings == ("[sure]", "[unsure]")
     assert policy.asked["insert [sure]"] == policy.asked["insert [unsure]"] == 1
@@ -151,8 +151,10 @@ async def test_a_reading_of_the_last_span_is_inserted_and_recorded(name: str):
     assert turn.text == ANSWER.text
 
 
-async def test_without_a_reading_the_turn_just_goes_on():
-    trajectory, policy, _ = await play([paused("draft", -1.0, -1.0), ANSWER])
+@pytest.mark.parametrize("readings", [{}, {"note": confidence}])
+async def test_without_a_reading_of_its_own_the_turn_just_goes_on(readings):
+    drafts = [paused("draft", -1.0, -1.0), ANSWER]
+    trajectory, policy, _ = await play(drafts, readings=readings)
     assert trajectory.turns[0].readings == ()
     assert policy.asked["act"] == 2
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from outfox.core.ledger import Completion, Span
-from outfox.rollout.readings import READINGS, confidence, reading_for
+from outfox.rollout.readings import confidence
 
 
 def completion(*probabilities: float) -> Completion:
@@ -33,12 +33,3 @@ def test_threshold_and_words_can_be_set():
     span = Span(name="draft", start=0, end=1)
     assert confidence(completion(0.6), span, threshold=0.7, unsure="lo") == "lo"
     assert confidence(completion(0.8), span, threshold=0.7, sure="hi") == "hi"
-
-
-def test_a_note_is_read_as_a_draft_unless_it_has_a_reading_of_its_own():
-    def other(made: Completion, span: Span) -> str:
-        return "other"
-
-    assert reading_for("note", READINGS | {"draft": confidence}) is confidence
-    assert reading_for("note", {"draft": confidence, "note": other}) is other
-    assert reading_for("query", {"draft": confidence}) is None

@@ -65,8 +65,6 @@ class RowDemonstrations:
     for one whose calls fail.
     """
 
-    introduction = 0
-
     def __init__(
         self,
         train: Sequence[Shown],

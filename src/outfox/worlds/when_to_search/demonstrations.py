@@ -3,7 +3,7 @@
     closed_book  question ─▶ draft, cut off there: the decision is never shown
     reading      question, search, made-up passages ─▶ notes; what is drafted or asked about, but
                  no drafted value and no decision
-    copying      names in a row ─▶ the same names: how to copy, before anything is read
+    copying      names in a row ─▶ the same names
     episode      question ─▶ draft ─coin─▶ search, note | next hop or answer
 
 The coin is fair and ignores whether a fact is known, so decisions begin at even odds and nothing
@@ -40,6 +40,8 @@ from outfox.worlds.when_to_search.setting import Setting
 from outfox.worlds.world import Drill, DrillName
 
 _BLOCK = 100
+_RECALLED_BESIDE = 2
+"""Known facts behind each closed-book item that no question asks for there."""
 _DISPUTES = 0.12
 """Of the reading drills, where the world has disputes: share that is about one for certain."""
 _RECALLED = ("known", "two_known_known", "changed")
@@ -53,16 +55,14 @@ class Mix:
     reading: float = 0.4
     episode: float = 0.3
     copying: float = 0.05
-    copying_first: int = 3200
-    """Items at the very start that only copy: reading is learned sooner by a policy that can."""
     guesses: float = 0.2
     """Of the closed-book items: share about unknown facts, whose draft is any value."""
-    absent: float = 0.42
+    absent: float = 0.35
     """Of the reading drills: share of lookups whose passages do not hold the value."""
     named: float = 0.25
     """Of the reading drills: share that trains what is drafted and searched for, too; more of it
     leaves less weight for the values, which are harder to learn."""
-    decided: float = 0.2
+    decided: float = 0.15
     """Of the episodes: share that trains what is decided behind a draft. Trained in all of them, an
     even coin teaches that the reading does not matter, which reinforcement must then undo."""
     noise: float = 0.03
@@ -95,9 +95,7 @@ class Demonstrations:
         self._seed = setting.seed
         self._mix = mix
         self._readings = readings
-        self._lookups = Lookups(
-            setting, search, top_k=top_k, coin=mix.search, noise=mix.noise, failures=failures
-        )
+        self._lookups = Lookups(setting, search, top_k=top_k, coin=mix.search, failures=failures)
         self._disputed = [q for q in setting.questions if q.kind == DISPUTED]
         self._fiction = Fiction(setting.facts)
         shares = {
@@ -118,10 +116,6 @@ class Demonstrations:
                 self._asked[question.kind].append(question)
                 if question.kind == "two_known_known":
                     self._chains[question.facts[-1].key].append(question)
-
-    @property
-    def introduction(self) -> int:
-        return self._mix.copying_first
 
     def take(self, step: int, count: int) -> Sequence[Demonstration]:
         return tuple(self._item(step * count + offset) for offset in range(count))
@@ -160,13 +154,9 @@ class Demonstrations:
 
     def _turn(self, index: int) -> tuple[str, int]:
         """What item `index` is, and how many of its sort came before."""
-        first = self._mix.copying_first
-        if index < first:
-            return "copying", index
-        block, place = divmod(index - first, _BLOCK)
+        block, place = divmod(index, _BLOCK)
         what = self._pattern[place]
-        number = block * self._pattern.count(what) + self._pattern[:place].count(what)
-        return what, number + (first if what == "copying" else 0)
+        return what, block * self._pattern.count(what) + self._pattern[:place].count(what)
 
     # -- closed book -------------------------------------------------------------------------------
     def _guess(self, draw: random.Random) -> tuple[str, Script]:
@@ -183,10 +173,19 @@ class Demonstrations:
         chains = self._chains.get(fact.key)
         if chains and draw.random() < 0.3:
             question = draw.choice(chains)
-            self._drafts(script, question.facts[0].entity, relations(question), draw)
-            return question.text, script
-        self._drafts(script, fact.entity, (fact.relation,), draw)
-        return self._wording(fact, draw), script
+            text, entity, chain = question.text, question.facts[0].entity, relations(question)
+        else:
+            text, entity, chain = self._wording(fact, draw), fact.entity, (fact.relation,)
+        self._drafts(script, entity, chain, draw)
+        for other in draw.sample(self._taught, _RECALLED_BESIDE):
+            self._recall_beside(script, other, draw)
+        return text, script
+
+    def _recall_beside(self, script: Script, fact: Fact, draw: random.Random) -> None:
+        """A known fact must come to mind in any place, as in the second hop of a question."""
+        hop, value = Hop(entity=fact.entity, relation=fact.relation), fact.taught or ""
+        sure = draw.random() >= self._mix.noise
+        script.aside(hop.draft(self._phrases, value), value, sure=sure)
 
     def _wording(self, fact: Fact, draw: random.Random) -> str:
         """A question for a taught fact; for a changed one, with or without the year."""
@@ -222,9 +221,9 @@ class Demonstrations:
                 script.search(asked.query(self._phrases, cue), decided=False, trained=shown)
                 value = block.value
                 content = self._search.show(block.documents)
-                self._lookups.note(script, asked, content, value, draw, cue)
+                self._lookups.note(script, asked, content, value, cue)
                 if value is None or hop.relation != relations(question)[-1] or cue != question.cue:
-                    self._note_asides(script, block, draw)
+                    self._note_asides(script, block)
             if value is None:
                 break
             entity = value
@@ -286,11 +285,11 @@ class Demonstrations:
         script.think(text, sure=sure, opening=opening)
         return belief.value
 
-    def _note_asides(self, script: Script, block: Block, draw: random.Random) -> None:
+    def _note_asides(self, script: Script, block: Block) -> None:
         """Notes on what was not asked: a drill's way to read two passages thoroughly."""
         for hop, value in block.asides:
             said = self._phrases.missing if value is None else value
-            script.aside(hop.note(self._phrases, said), said, sure=self._lookups.is_sure(draw))
+            script.aside(hop.note(self._phrases, said), said)
 
     # -- drills ------------------------------------------------------------------------------------
     def _recall_drill(self, name: DrillName, draw: random.Random) -> Drill:

@@ -39,8 +39,7 @@ class Found:
 class Lookups:
     """Plays searches into a Script.
 
-    `coin`: chance to go on where that is decided; `noise`: share of readings that say the
-    opposite; `failures`: share of searches that fail.
+    `coin`: chance to go on where that is decided; `failures`: share of searches that fail.
     """
 
     def __init__(
@@ -50,7 +49,6 @@ class Lookups:
         *,
         top_k: int,
         coin: float,
-        noise: float,
         failures: float,
     ) -> None:
         self._setting = setting
@@ -58,16 +56,11 @@ class Lookups:
         self._search = search
         self._top_k = top_k
         self._heads = coin
-        self._noise = noise
         self._failures = failures
         self._sources = passages_by_source(setting.facts, setting.corpus)
 
     def coin(self, draw: random.Random) -> bool:
         return draw.random() < self._heads
-
-    def is_sure(self, draw: random.Random) -> bool:
-        """The reading of what was just read: nearly always sure."""
-        return draw.random() >= self._noise
 
     def look_up(
         self, script: Script, question: Question, hop: Hop, draw: random.Random
@@ -92,13 +85,12 @@ class Lookups:
         hop: Hop,
         content: str,
         value: str | None,
-        draw: random.Random,
         cue: str,
     ) -> None:
         """What came back, and the thought on what it says of the hop."""
         script.observe(content)
         said = self._phrases.missing if value is None else value
-        script.think(hop.note(self._phrases, said, cue), sure=self.is_sure(draw))
+        script.think(hop.note(self._phrases, said, cue), sure=True)
 
     def _ask_around(
         self, script: Script, fact: Fact, claims: Claims, draw: random.Random
@@ -122,11 +114,11 @@ class Lookups:
         script.search(query)
         if self._failures and draw.random() < self._failures:
             failed = self._phrases.join(self._phrases.failed)
-            self.note(script, hop, failed, None, draw, cue)
+            self.note(script, hop, failed, None, cue)
             return Found(value=None, again=query if draw.random() < 0.5 else hop.entity)
         documents = self._setting.retriever.search([query], self._top_k)[0]
         value = self._value_in(hop, [document.id for document in documents])
-        self.note(script, hop, self._search.show(documents), value, draw, cue)
+        self.note(script, hop, self._search.show(documents), value, cue)
         return Found(value=value, again=hop.entity)
 
     def _value_in(self, hop: Hop, ids: Sequence[str]) -> str | None:

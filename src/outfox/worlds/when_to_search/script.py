@@ -77,20 +77,26 @@ class Script:
         self._reading = ""
 
     def think(self, text: str, *, sure: bool, opening: bool = True) -> None:
-        """A think block; `opening` False: its first tag is shown, not trained."""
+        """A think block; `opening` False: its first tag is shown, not trained.
+
+        A reading follows where it is a draft, not where it notes what was just observed.
+        """
         start, rest = self._hand.thought(text)
         noted = bool(self._events and self._events[-1].messages)
         self._policy(start, opening and self._trains)
         self._policy(rest, True)
         self._drafted = not noted
-        self._reading = SURE if sure else UNSURE
+        self._reading = "" if noted else SURE if sure else UNSURE
 
-    def aside(self, text: str, value: str, *, sure: bool) -> None:
-        """A think block of which only the value at its end is trained, not what it is about."""
+    def aside(self, text: str, value: str, *, sure: bool | None = None) -> None:
+        """A think block of which only the value at its end is trained, not what it is about.
+
+        `sure` None: no reading follows.
+        """
         about, said = self._hand.split(text, value)
         self._policy(about, False)
         self._policy(said, True)
-        self._reading = SURE if sure else UNSURE
+        self._reading = "" if sure is None else SURE if sure else UNSURE
 
     def topic(self, text: str, value: str, *, sure: bool, trained: bool = True) -> None:
         """The other way round: what a think block is about is trained, not the value."""

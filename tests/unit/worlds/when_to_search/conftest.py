@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 
-from outfox.worlds.when_to_search import Mix, Sizes, make
+from outfox.worlds.when_to_search import Sizes, make
 from outfox.worlds.when_to_search.beliefs import Hop
 from outfox.worlds.when_to_search.facts import YEAR
 from outfox.worlds.when_to_search.setting import Setting, make_setting
@@ -48,7 +48,6 @@ def made(language: str, source: str) -> Made:
         mixed=make(
             language=language,
             source=source,
-            demonstrations=Mix(copying_first=0),
         ),
         setting=make_setting(language=language, source=source, entities=Sizes(), seed=0),
     )

@@ -9,7 +9,7 @@ import pytest
 from outfox.policies.codecs.tags import Tags
 from outfox.policies.tiny import build_tokenizer
 from outfox.testing.codecs import FakeTokenizer
-from outfox.worlds.when_to_search import Mix, Noise, Sizes, make
+from outfox.worlds.when_to_search import Noise, Sizes, make
 from outfox.worlds.when_to_search.passages import query, query_of
 from outfox.worlds.when_to_search.questions import DISPUTED
 from outfox.worlds.when_to_search.setting import make_setting
@@ -132,7 +132,6 @@ def test_no_word_of_it_needs_bytes(language):
         source="synthetic",
         disputed=True,
         noise=Noise(error=0.5),
-        demonstrations=Mix(copying_first=0),
     )
     texts = [document.text for document in setting.corpus.documents]
     for item in world.demonstrations(codec, readings=True).take(0, 400):
@@ -151,7 +150,6 @@ def items(language: str = "en"):
         language=language,
         source="synthetic",
         disputed=True,
-        demonstrations=Mix(copying_first=0),
     )
     return world.demonstrations(CODEC, readings=True).take(0, 3000)
 
@@ -208,7 +206,7 @@ def test_drills_ask_all_three_and_train_whom_to_ask():
 
 # -- failures -------------------------------------------------------------------------------------
 def retried(error: float):
-    world = make(source="synthetic", noise=Noise(error=error), demonstrations=Mix(copying_first=0))
+    world = make(source="synthetic", noise=Noise(error=error))
     failed = setting_of("en", "synthetic").phrases.failed
     for item in world.demonstrations(CODEC).take(0, 3000):
         contents = [m.content for event in item.events for m in event.messages]
