@@ -66,6 +66,17 @@ def without_bars() -> Iterator[None]:
             logging.enable_progress_bar()
 
 
+@contextmanager
+def without_notices() -> Iterator[None]:
+    """Without what transformers says of kernels that could be installed."""
+    before = logging.get_verbosity()
+    logging.set_verbosity_error()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(before)
+
+
 def check_source(source: str | Path) -> str | Path:
     """`source`, or ConfigError where it is a local path that is no model folder."""
     text = str(source)

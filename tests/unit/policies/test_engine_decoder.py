@@ -53,6 +53,11 @@ def test_lfm2_agrees_with_its_own_forward(settings):
     check_model(made)
 
 
+def test_checking_says_nothing_of_kernels(capfd):
+    check_model(lfm2())
+    assert capfd.readouterr().err == ""
+
+
 def test_lfm2_that_is_not_plain_is_refused():
     for made in (lfm2(conv_bias=True), lfm2().to(torch.float64)):
         assert decoder(made) is None

@@ -24,6 +24,7 @@ from outfox.policies.engines.continuous.cache import Cache, Shelf
 from outfox.policies.engines.continuous.decoder import Decoder, decoder
 from outfox.policies.engines.continuous.lanes import Lane
 from outfox.policies.engines.continuous.schedule import Feed, Session
+from outfox.policies.loading import without_notices
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -175,7 +176,8 @@ def check_model(model: PreTrainedModel) -> None:
     forward([_feed(session, tokens[:4]), _feed(other, tokens[:1])])
     forward([_feed(session, tokens[4:5])])
     made = forward([_feed(session, tokens[5:])]).logits
-    whole = model(input_ids=torch.tensor([tokens], device=model.device), use_cache=False)
+    with without_notices():
+        whole = model(input_ids=torch.tensor([tokens], device=model.device), use_cache=False)
     expected = whole.logits[0, -1].float().log_softmax(-1)
     difference = (made[0].float().log_softmax(-1) - expected).abs().max().item()
     if not difference <= (1e-3 if model.dtype in (torch.float32, torch.float64) else 0.2):
