@@ -266,20 +266,22 @@ def table(comparisons: Sequence[Comparison]) -> str:
 
 async def run(options: argparse.Namespace, folder: Path) -> None:
     trl = TrlSide(options.trl_python, folder / "trl.log")
+    found: list[Comparison] = []
     try:
         print(f"TRL's side: {trl.about['versions']}", flush=True)
-        found = [await compared(trl, each, options) for each in await scenarios(folder, options)]
+        for scenario in await scenarios(folder, options):
+            found.append(await compared(trl, scenario, options))
+            if options.out:
+                content = {
+                    **trl.about,
+                    "rounds": options.rounds,
+                    "steps": options.steps,
+                    "comparisons": [comparison.data() for comparison in found],
+                }
+                options.out.write_text(json.dumps(content, indent=2) + "\n")
     finally:
         trl.close()
     print(f"\npolicy-owned tokens kept for training per CPU-second, whole steps\n{table(found)}")
-    if options.out:
-        content = {
-            "versions": trl.about["versions"],
-            "rounds": options.rounds,
-            "steps": options.steps,
-            "comparisons": [comparison.data() for comparison in found],
-        }
-        options.out.write_text(json.dumps(content, indent=2) + "\n")
 
 
 def main() -> None:

@@ -55,8 +55,7 @@ def random_weights(folder: Path, scenario: Scenario) -> Path:
     # Three matrices of a layer have one column or row more.
     model = _llama(len(tokenizer), intermediate=1 + missing // (3 * HIDDEN * LAYERS))
     tokenizer.add_special_tokens({"eos_token": NEVER})
-    model.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
+    save_folder(model, tokenizer, folder)
     return folder
 
 
