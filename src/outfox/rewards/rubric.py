@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -42,6 +43,8 @@ from outfox.rewards.verdict import (
     judge,
     task_scale,
 )
+
+log = logging.getLogger(__name__)
 
 GATE_MARGIN = 0.5
 """How far a gate's total lies below the lowest total reachable otherwise."""
@@ -204,6 +207,7 @@ class RubricTree:
         charges = None if verdict.case is None else self._charges(verdict.case, results, step)
         gate_failed = any(_failed(results.get(name)) for name in self.tree.gates)
         if verdict.case is None or charges is None or gate_failed:
+            _tell(trajectory, results)
             return Score(total=None, outcome="failed", results=results, parts={})
         return self._total(trajectory, verdict.case, results, charges)
 
@@ -282,6 +286,17 @@ def _call(signal: Signal, trajectory: Trajectory, context: SignalContext) -> Sig
         return SignalTimeout(why=f"{row}: {error or 'did not answer in time'}")
     except Exception as error:  # a signal may be anyone's code; it must not end the run
         return SignalError(why=f"{row} raised {type(error).__name__}: {error}")
+
+
+def _tell(trajectory: Trajectory, results: Mapping[str, SignalResult]) -> None:
+    """A warning per signal that failed; what failed outside of it was told when it did."""
+    for name, result in results.items():
+        if isinstance(result, SignalError | SignalTimeout) and trajectory.stop_reason != "error":
+            log.warning(
+                f"the signal {name} failed, so episodes get no total and teach nothing: %s; "
+                "mend the signal, or take it out of the rubric",
+                result.why,
+            )
 
 
 def _fired(result: SignalResult | None) -> bool:

@@ -105,7 +105,9 @@ def _json_lines(path: Path) -> Iterable[tuple[int, Any]]:
                 yield number, json.loads(line)
             except json.JSONDecodeError as error:
                 where = f"{path.stem} row {number}"
-                raise DataError(f"{where}: every row is a JSON object; {error}") from error
+                raise DataError(
+                    f"{where}: every row is a JSON object; {error.msg} at character {error.pos + 1}"
+                ) from error
 
 
 def _task(row: Any, where: str, fallback_id: str) -> Task:

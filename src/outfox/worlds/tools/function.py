@@ -17,6 +17,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
+import logging
 import re
 import threading
 import time
@@ -28,6 +29,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from outfox.core.errors import ConfigError
 from outfox.core.types import JSON, Document, ToolResult, ToolSpec
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +71,13 @@ class FunctionTool:
             message = f"{self.spec.name} did not answer within {self.timeout_seconds:g} seconds."
             return result(message, status="timeout", error=message)
         except Exception as error:
-            message = f"{self.spec.name} failed: {type(error).__name__}: {error}"
+            told = f"{type(error).__name__}: {error}"
+            log.warning(
+                f"the tool {self.spec.name} raised %s; the policy reads that its call failed: "
+                "let the tool say what it cannot answer",
+                told,
+            )
+            message = f"{self.spec.name} failed: {told}"
             return result(message, status="error", error=message)
         documents = _documents(value)
         if documents is not None:
@@ -118,7 +127,8 @@ def _fields(target: Callable[..., Any], label: str, notes: Mapping[str, str]) ->
             raise ConfigError(f"a tool names its parameters; {label} takes *{parameter.name}")
         if parameter.name not in hints:
             raise ConfigError(
-                f"a tool's parameters have type hints; {label}({parameter.name}) has none"
+                f"a tool's parameters have type hints; {label}({parameter.name}) has none: "
+                f"write {parameter.name}: str"
             )
         default = ... if parameter.default is parameter.empty else parameter.default
         note = Field(default, description=notes.get(parameter.name))
