@@ -1,12 +1,9 @@
-"""Whole comparisons: all runs, what they show together, going on, and the tables of the pages."""
+"""Whole comparisons: all runs, what they show together, and going on."""
 
 import json
 import signal
-import sys
 from collections.abc import Callable
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -142,55 +139,3 @@ def test_the_last_variant_is_checked_before_the_first_runs(
     assert ended.value.code == 2
     assert told in capsys.readouterr().err
     assert not (tmp_path / "runs").exists()
-
-
-# -- tables of the pages --------------------------------------------------------------------------
-@pytest.fixture(scope="module")
-def script() -> ModuleType:
-    spec = spec_from_file_location("fill_results", ROOT / "scripts" / "fill_results.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-PARTS = ("mine", "mine asks", "mine differences", "mine kinds", "mine seeds", "other")
-PAGE = (
-    "# A page\n\n"
-    + "\n".join(f"<!-- {p} -->\nas it was\n<!-- /{p} -->\n" for p in PARTS)
-    + "\nEnd.\n"
-)
-
-
-def test_results_are_stored_and_fill_pages_in_both_languages(
-    content: Any, script: ModuleType, tmp_path: Path, capsys
-):
-    (tmp_path / "docs").mkdir()
-    (tmp_path / "run").mkdir()
-    (tmp_path / "run" / "comparison.json").write_text(json.dumps(content), encoding="utf-8")
-    pages = [tmp_path / "README.md", tmp_path / "docs" / "page.zh.md"]
-    for page in pages:
-        page.write_text(PAGE, encoding="utf-8")
-    assert script.main([str(tmp_path / "run"), "--check"], tmp_path) == 2
-    assert script.main([], tmp_path) == 0
-    assert "filled: README.md" in capsys.readouterr().out
-    assert script.main(["--check"], tmp_path) == 0
-    english, chinese = (page.read_text(encoding="utf-8") for page in pages)
-    for text in (english, chinese):
-        assert text.startswith("# A page\n\n<!-- mine -->\n| | default |")
-        assert text.endswith("<!-- other -->\nas it was\n<!-- /other -->\n\nEnd.\n")
-        assert text.count("as it was") == 1
-        assert "`unanswerable`" in text
-    found = content["variants"]["default"]["after"]["calls"]
-    assert f"| Searches | {found['value']:.2f} ({found['low']:.2f} to " in english
-    assert f"| 每题搜索次数 | {found['value']:.2f} ({found['low']:.2f} 至 " in chinese
-    assert "| Accuracy, less outcome-only | ≥ -1 |" in english
-    assert "outcome-only, seed 1 |" in english
-    stored = json.loads((tmp_path / "docs" / "results" / "mine.json").read_text(encoding="utf-8"))
-    assert stored == content
-
-
-def test_the_pages_show_the_stored_results(script: ModuleType):
-    assert script.main(["--check"]) == 0
