@@ -103,7 +103,7 @@ def of_run(run: RunFolder) -> tuple[str, Content]:
         "seconds": [row["whole"] for row in timings if row.get("stage") == "run"][-1],
         "cold_start": ("made" if made else "cached") if cold else None,
         "gates": gates,
-        **{key: summary[key] for key in ("seed", "steps", "before", "after", "greedy")},
+        **{key: summary.get(key) for key in ("seed", "steps", "before", "after", "greedy")},
     }
     return "run" if language == "en" else f"run-{language}", content
 

@@ -11,7 +11,6 @@ import pytest
 from outfox import cli, open_run
 from outfox.cli import display
 
-ROOT = Path(__file__).parents[2]
 SMALL = Path(__file__).parent / "recipes" / "small.yaml"
 FILE = f"""
 base: {SMALL}
