@@ -55,8 +55,11 @@ class ModelSettings:
     path: str | None = None
     hidden: PositiveInt = 128
     layers: PositiveInt = 4
+    """Attention layers."""
     convolutions: NonNegativeInt = 0
+    """Gated short convolutions before them; with some the model is an LFM2, else a Llama."""
     kernel: PositiveInt = 4
+    """Tokens that such a convolution sees, its own included."""
     heads: PositiveInt = 4
     kv_heads: PositiveInt = 1
     intermediate: PositiveInt = 320

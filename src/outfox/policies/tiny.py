@@ -1,7 +1,7 @@
 # pyright: standard
 """A language model small enough to train on two CPU cores, as an ordinary Hugging Face folder.
 
-    words of a world ─build_tokenizer─▶ tokenizer ─build_model─▶ 0.3 to 1.5 M parameters
+    words of a world ─build_tokenizer─▶ tokenizer ─build_model─▶ LFM2 or Llama, 0.3 to 1.5 M
 
 A tiny model learns to copy only where a name is one token and always the same one. Pieces are
 therefore whole words and whole names with the space before them (` New York City`), and the

@@ -102,9 +102,8 @@ def supported(trajectory: Trajectory) -> bool | None:
     one of its entities; without labels any document is. Text of a tool that returns no documents
     counts like one. `metadata["to_support"]` lists what such documents must state in place of a
     right answer: what could not be known, where the last step to the answer could. Where the
-    answer's words prove nothing
-    (yes and no, a choice, an answer that the question contains) a labelled gold passage decides,
-    and without labels None: nobody can say.
+    answer's words prove nothing (yes and no, a choice, an answer that the question contains) a
+    labelled gold passage decides, and without labels None: nobody can say.
     """
     answer = trajectory.answer
     if answer is None:

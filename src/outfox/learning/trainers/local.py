@@ -1,7 +1,7 @@
 # pyright: standard
-"""The trainer for one process: one model, AdamW, gradients summed over micro-batches.
+"""The trainer for one process: one model, AdamW or Muon beside it, gradients summed.
 
-    batches ─for each─▶ micro-batch ─forward, loss, backward─▶ gradients ─clip, AdamW─▶ new weights
+    batches ─for each─▶ micro-batch ─forward, loss, backward─▶ gradients ─clip, step─▶ new weights
 
 On-policy (one optimiser step per rollout) no old-logprob pass is made: the old logprobs are the new
 ones, detached, and the difference to the rollout's is reported. With several optimiser steps, or

@@ -1,6 +1,6 @@
 """What the cold start imitates: closed-book items, reading drills, whole episodes.
 
-    closed_book  question ─▶ draft, cut off there: the decision is never shown
+    closed_book  question ─▶ draft, other known facts in passing: no decision is ever shown
     reading      question, search, made-up passages ─▶ notes; what is drafted or asked about, but
                  no drafted value and no decision
     copying      names in a row ─▶ the same names

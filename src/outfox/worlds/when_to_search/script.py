@@ -1,7 +1,9 @@
 """Writes one episode down as it would look: thoughts, readings, searches, passages, answers.
 
 <think>currency of France ? Franc</think>[unsure]<search>currency of France</search>
-<information>...</information><think>currency of France Euro</think>[sure]<answer>Euro</answer>
+<information>...</information><think>currency of France Euro</think><answer>Euro</answer>
+
+A reading follows a draft; a note, which is copied, gets none.
 """
 
 from __future__ import annotations
