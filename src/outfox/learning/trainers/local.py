@@ -1,5 +1,5 @@
 # pyright: standard
-"""The trainer for one process: one model, AdamW or Muon beside it, gradients summed.
+"""The trainer for one process: one model, AdamW (and Muon), gradients summed over micro-batches.
 
     batches ─for each─▶ micro-batch ─forward, loss, backward─▶ gradients ─clip, step─▶ new weights
 
