@@ -92,7 +92,7 @@ _WANTED = (
         about="The second question can only be asked once the first is answered.",
         missing="no question of two hops was answered right with a search",
         fits=_is_two_hops,
-        best=lambda c: min(c.episode.calls, 2),
+        best=lambda c: min(c.episode.calls, 2) + (c.score.total or 0.0) / 10,
     ),
     _Wanted(
         title="Sources in conflict",
