@@ -163,14 +163,13 @@ def _moves(question: _Question, skill: float, chance: Random) -> list[Move]:
         moves.append(Move(thought=head + guess, reading="[unsure]", query=query, status="error"))
     for hop in range(hops if chance.random() < 0.5 + 0.5 * skill else 1):
         documents = (_passage(question, hop), _distractor(question))
-        moves.append(
-            Move(thought=head + guess, reading="[unsure]", query=query, documents=documents)
-        )
+        reading = None if moves else "[unsure]"  # What follows an observation is a note.
+        moves.append(Move(thought=head + guess, reading=reading, query=query, documents=documents))
     found = question.value if metadata["answerable"] else "unknown"
     if chance.random() > 0.55 + 0.4 * skill:
         found = chance.choice(["Sol", "Euro", "Mongolia"])
     conflict = "sources disagree, the later holds : " if metadata["kind"] == "conflict" else head
-    return [*moves, Move(thought=conflict + found, reading="[sure]", answer=found)]
+    return [*moves, Move(thought=conflict + found, answer=found)]
 
 
 def _stop(moves: list[Move], skill: float, chance: Random) -> StopReason:
