@@ -34,7 +34,7 @@ CHINESE: Mapping[str, str] = {
     "verified_conflict": "查证矛盾",
     "recovery": "调用失败后答对",
     "changed_queries": "失败后换了问法",
-    "followed_poison": "采信被篡改的内容",
+    "followed_poison": "采信投毒值",
 }
 WORDS: Mapping[str, tuple[str, str]] = {
     "kind": ("kind", "类别"),
