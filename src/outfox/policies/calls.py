@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import replace
 
 from outfox.core.types import Action
 
 
 def numbered(action: Action, turn: int) -> Action:
-    """The action with calls named `call-<turn>-<position>`, both from 0."""
-    calls = tuple(replace(call, id=f"call-{turn}-{k}") for k, call in enumerate(action.calls))
+    """The action with calls named `call-<turn>-<position>`, both from 0, and its own arguments."""
+    calls = tuple(
+        replace(call, id=f"call-{turn}-{k}", arguments=copy(call.arguments))
+        for k, call in enumerate(action.calls)
+    )
     return replace(action, calls=calls)

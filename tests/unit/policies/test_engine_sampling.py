@@ -18,7 +18,7 @@ def logits(size: int, rows: int = 1) -> torch.Tensor:
 def test_a_draw_is_the_inverse_of_the_cumulative_sum(size: int):
     row = logits(size)
     noise = np.linspace(0, 1, 401)[:-1]
-    drawn = draw(row, [0] * 400, [PLAIN] * 400, torch.from_numpy(noise))
+    drawn = draw(row, [0] * 400, [PLAIN] * 400, noise)
     probs = row[0].double().softmax(-1).numpy()
     expected = np.searchsorted(probs.cumsum(), noise, side="right")
     off = np.flatnonzero(expected != drawn.token_ids)  # only where noise meets an edge
@@ -31,7 +31,7 @@ def test_a_draw_is_the_inverse_of_the_cumulative_sum(size: int):
 def test_a_token_without_probability_is_never_drawn(noise: float):
     row = torch.full((1, 200), float("-inf"))
     row[0, [5, 70, 150]] = 0.0
-    drawn = draw(row, [0], [PLAIN], torch.tensor([noise], dtype=torch.float64))
+    drawn = draw(row, [0], [PLAIN], np.asarray([noise]))
     assert drawn.token_ids == [5 if noise == 0 else 150]
     assert drawn.logprobs == pytest.approx([np.log(1 / 3)])
 
@@ -47,7 +47,7 @@ def test_every_row_keeps_its_own_rule():
         Rule(temperature=1.0, top_p=0.7, forbidden=()),
         Rule(temperature=1.0, top_p=1.0, forbidden=(0, 3)),
     ]
-    drawn = draw(row, [0] * 7, rules, torch.full((7,), 1e-9, dtype=torch.float64))
+    drawn = draw(row, [0] * 7, rules, np.full(7, 1e-9))
     assert drawn.token_ids == [0, 3, 2, 0, 3, 2, 1]
     e = np.exp(np.arange(4.0))
     f = np.exp(2 * np.arange(4.0))
@@ -64,7 +64,7 @@ def test_every_row_keeps_its_own_rule():
 
 
 def test_draws_of_one_row_are_what_they_would_be_of_their_own_rows():
-    rows, noise = logits(130, rows=3), torch.rand(40, dtype=torch.float64)
+    rows, noise = logits(130, rows=3), np.random.default_rng(0).random(40)
     of = [number % 3 for number in range(40)]
     rules = [PLAIN, Rule(temperature=0.0, top_p=1.0, forbidden=(5,))]
     given = [rules[number % 2] for number in range(40)]
@@ -78,7 +78,7 @@ def test_draws_of_one_row_are_what_they_would_be_of_their_own_rows():
 def test_the_logits_given_are_left_as_they_are():
     row = logits(70)
     before = row.clone()
-    draw(row, [0], [Rule(temperature=0.5, top_p=0.5, forbidden=(1,))], torch.zeros(1).double())
+    draw(row, [0], [Rule(temperature=0.5, top_p=0.5, forbidden=(1,))], np.zeros(1))
     assert torch.equal(row, before)
 
 
@@ -87,4 +87,4 @@ def test_broken_logits_are_an_engine_error(bad: float):
     row = logits(70)
     row[0, 3] = bad
     with pytest.raises(EngineError, match="must be numbers"):
-        draw(row, [0], [PLAIN], torch.tensor([0.5]).double())
+        draw(row, [0], [PLAIN], np.asarray([0.5]))

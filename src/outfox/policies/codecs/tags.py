@@ -94,6 +94,12 @@ class Tags:
         self._encoded = lru_cache(maxsize=1 << 14)(self._encode)
         self._plain = lru_cache(maxsize=4096)(self._encode_plain)
         self._opening = lru_cache(maxsize=1024)(self._encode_opening)
+        # Siblings write the same often enough: what was read once is not read again.
+        self._text = lru_cache(maxsize=1 << 15)(self._decode)
+        self._parsed = lru_cache(maxsize=1 << 15)(self._parse)
+        self._located = lru_cache(maxsize=1 << 15)(self._spans)
+        ends = (*(f"</{name}>" for name in self._tools), "</answer>")
+        self._stop = ("</think>", *ends) if pauses else ends
         self._spaced = self._carries_blanks() if spaced is None else spaced
         single = len(self.encode("<information>")) == 1
         around = ("" if single else "\n\n") if separator is None else separator
@@ -108,8 +114,7 @@ class Tags:
 
     @property
     def stop(self) -> tuple[str, ...]:
-        ends = (*(f"</{name}>" for name in self._tools), "</answer>")
-        return ("</think>", *ends) if self._pauses else ends
+        return self._stop
 
     @property
     def calls(self) -> tuple[str, ...]:
@@ -159,10 +164,13 @@ class Tags:
         return self._encoded(text).copy()
 
     def decode(self, token_ids: Ints) -> str:
-        return self._decode(token_ids.tolist())
+        return self._text(tuple(token_ids.tolist()))
 
     # -- policy text -------------------------------------------------------------------------------
     def parse(self, text: str, *, finished: bool = True, after_observation: bool = False) -> Parsed:
+        return self._parsed(text, finished, after_observation)
+
+    def _parse(self, text: str, finished: bool, after_observation: bool) -> Parsed:
         if finished or markup.action_end(text, self._tools) is not None:
             return markup.parse(text, self._tools)
         paused = self._pause(text, after_observation) if self._pauses else None
@@ -180,7 +188,12 @@ class Tags:
                [       thought       ]         [decision]
                               [draft]                  [query]
         """
-        aligned = align(token_ids.tolist(), self._decode, self._piece)
+        return self._located(tuple(token_ids.tolist()), after_observation, continued)
+
+    def _spans(
+        self, token_ids: tuple[int, ...], after_observation: bool, continued: bool
+    ) -> tuple[Span, ...]:
+        aligned = align(token_ids, self._text, self._piece)
         text = aligned.text
         found: list[Span] = []
 

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from numpy.typing import NDArray
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from outfox.core.errors import ConfigError, ContractError, EngineError
@@ -61,6 +61,8 @@ class TransformersEngine:
             )
         self._model = model.eval()
         check_model(model)
+        self._size = model.config.get_text_config().vocab_size
+        self._rules: dict[tuple[float, float, tuple[str, ...]], Rule] = {}
         self._forward = Forward(model)
         self._stops = Stops(tokenizer, model)
         self._schedule = Schedule(max_rows=max_rows, max_step_tokens=max_step_tokens)
@@ -191,19 +193,24 @@ class TransformersEngine:
         self._policy_version = policy_version
 
     def _rule(self, sampling: Sampling) -> Rule:
-        if sampling.temperature < 0 or not 0 < sampling.top_p <= 1:
-            raise ConfigError(
-                "temperature must be 0 or more and top_p in (0, 1]; got "
-                f"temperature={sampling.temperature}, top_p={sampling.top_p}."
-            )
-        forbidden = tuple(self._stops.token(text) for text in sampling.forbidden)
-        return Rule(temperature=sampling.temperature, top_p=sampling.top_p, forbidden=forbidden)
+        key = sampling.temperature, sampling.top_p, tuple(sampling.forbidden)
+        if key not in self._rules:
+            if sampling.temperature < 0 or not 0 < sampling.top_p <= 1:
+                raise ConfigError(
+                    "temperature must be 0 or more and top_p in (0, 1]; got "
+                    f"temperature={sampling.temperature}, top_p={sampling.top_p}."
+                )
+            forbidden = tuple(self._stops.token(text) for text in sampling.forbidden)
+            rule = Rule(temperature=key[0], top_p=key[1], forbidden=forbidden)
+            self._rules[key] = rule
+        return self._rules[key]
 
     def _checked(self, token_ids: Ints) -> list[int]:
-        ids = [int(token) for token in token_ids]
-        size = self._model.config.get_text_config().vocab_size
-        if ids and (min(ids) < 0 or max(ids) >= size):
-            raise ContractError(f"Token ids lie in [0, {size}); got {min(ids)} to {max(ids)}.")
+        ids: list[int] = np.asarray(token_ids, np.int64).tolist()
+        if ids and (min(ids) < 0 or max(ids) >= self._size):
+            raise ContractError(
+                f"Token ids lie in [0, {self._size}); got {min(ids)} to {max(ids)}."
+            )
         return ids
 
     # -- the background task ----------------------------------------------------------------------
@@ -239,11 +246,10 @@ class TransformersEngine:
         for job, token, logprob in zip(jobs, drawn.token_ids, drawn.logprobs, strict=True):
             self._take(job, token, logprob)
 
-    def _noise(self, jobs: Sequence[Job]) -> Tensor:
+    def _noise(self, jobs: Sequence[Job]) -> NDArray[np.float64]:
         """[R] one uniform number per row, from its session's key and the position it fills."""
         keys = [job.session.noise_key for job in jobs]
-        numbers = uniforms(keys, [len(job.session.tokens) for job in jobs])
-        return torch.from_numpy(numbers).to(self._model.device)
+        return uniforms(keys, [len(job.session.tokens) for job in jobs])
 
     def _take(self, job: Job, token: int, logprob: float) -> None:
         """Add a sampled token, and finish the job where it ends."""
