@@ -7,7 +7,9 @@ Evaluations draw at temperature 1; a greedy one may follow the one after trainin
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import gc
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from time import perf_counter
 
@@ -49,6 +51,22 @@ async def run(system: System, folder: RunFolder, display: Display) -> Outcome | 
 
     With several ranks every one calls this; the leading one writes, and returns the outcome.
     """
+    with _frozen():
+        return await _run(system, folder, display)
+
+
+@contextmanager
+def _frozen() -> Generator[None]:
+    """Worlds and models live to the end: a collection of garbage need not walk them each time."""
+    gc.collect()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+
+
+async def _run(system: System, folder: RunFolder, display: Display) -> Outcome | None:
     begun = perf_counter()
     start = await _prepare(system, folder, display)
     lesson = reinforcement(system)
