@@ -132,9 +132,13 @@ def test_a_signal_that_fails_leaves_its_episode_out_and_says_why(desk: Path, tra
     assert run.metrics()[-1]["left_out/unscored"] == 16
 
 
-def test_a_tool_of_ones_own_is_offered_beside_the_worlds(desk: Path, trained: str):
+def test_a_tool_of_ones_own_is_offered_beside_the_worlds(desk: Path, trained: str, capsys):
     (desk / "my_tools.py").write_text(TOOL)
-    (desk / "recipe.yaml").write_text(briefly(trained) + "tools: [my_tools.py:lookup]\n")
+    own = briefly(trained) + "tools: [my_tools.py:lookup]\n"
+    (desk / "recipe.yaml").write_text(own)
+    assert command("train", str(desk / "recipe.yaml"), "run.dir=run") == 2
+    assert "set solvability.source=world" in capsys.readouterr().err
+    (desk / "recipe.yaml").write_text(own + "solvability: {source: world}\n")
     system = assemble(load_recipe(desk / "recipe.yaml"))
     (task,) = system.world.train.take(0, 1)
     names = [tool.spec.name for tool in system.world.environment.tools(task, 0)]
