@@ -108,7 +108,8 @@ def test_the_summary_has_the_documented_keys_and_no_others(whole: RunFolder):
     assert (summary["recipe"], summary["seed"], summary["steps"]) == ("small", 0, 4)
     for name in ("before", "after"):
         block = summary[name]
-        assert set(block) == {*MEASURES, *NOT_YET, "intervals", "by_kind", "by_signal", "n", "stops"}
+        others = {"intervals", "by_kind", "by_signal", "n", "stops"}
+        assert set(block) == {*MEASURES, *NOT_YET, *others}
         assert {key for key in block if key in NOT_YET and block[key] is not None} == set()
         assert block["n"] == {"questions": 18, "episodes": 18, "failed": 0}
         assert set(block["intervals"]) == {k for k in MEASURES if block[k] is not None}

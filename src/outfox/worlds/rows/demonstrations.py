@@ -76,7 +76,7 @@ class RowDemonstrations:
         words: Words,
         mix: Mix,
         seed: int,
-        readings: bool,
+        readings: bool = False,
     ) -> None:
         self._all = (*train, *held_out)
         self._hidden = frozenset(row.task.task_id for row in held_out if not row.known)

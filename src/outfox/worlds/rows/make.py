@@ -10,12 +10,13 @@ A tiny policy is built from its words, and taught by rows that say how they are 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from outfox.core.errors import ConfigError
-from outfox.core.protocols import Codec, Tool
+from outfox.core.protocols import Tool
 from outfox.core.seeding import rng
 from outfox.core.types import Task, ToolCall
 from outfox.worlds.environments.tools import ToolEnvironments
@@ -26,7 +27,7 @@ from outfox.worlds.rows.lexicon import make_lexicon
 from outfox.worlds.rows.shown import Shown, labelled, read_row
 from outfox.worlds.tasks.rows import RowTasks, load_rows
 from outfox.worlds.tools.search import SearchTool
-from outfox.worlds.world import DemonstrationSource, Supplies, World, balanced
+from outfox.worlds.world import Supplies, World, balanced
 
 _MIX = Mix()
 _WORDS = {
@@ -52,28 +53,16 @@ def make(
     Raises ConfigError where there are no rows, or too few to hold some out, or nothing to call;
     DataError for a row that cannot be used.
     """
-    if supplies.tasks is None:
-        raise ConfigError("the world 'rows' takes its tasks from a file: set tasks.path")
-    if supplies.corpus is None and not supplies.tools:
-        raise ConfigError("the world 'rows' needs something to call: set corpus.path or tools")
+    tasks_path = _checked(supplies)
     documents = load_corpus(supplies.corpus) if supplies.corpus else ()
     retriever = BM25(documents) if documents else None
     words = _WORDS.get(language, _WORDS["en"])
-
-    def tools(task: Task | None, episode_seed: int) -> Sequence[Tool]:
-        own = [made() for made in supplies.tools]
-        if retriever is None:
-            return own
-        search = SearchTool(
-            retriever, episode_seed, top_k=top_k, show_ids=show_ids, nothing=words.nothing
-        )
-        return [search, *own]
-
+    tools = _tools(supplies, retriever, top_k=top_k, show_ids=show_ids, nothing=words.nothing)
     specs = [tool.spec for tool in tools(None, seed)]
     rows = labelled(
         [
-            read_row(task, f"{supplies.tasks.name} row {number}", specs, unknown=words.unknown)
-            for number, task in load_rows(supplies.tasks).items()
+            read_row(task, f"{tasks_path.name} row {number}", specs, unknown=words.unknown)
+            for number, task in load_rows(tasks_path).items()
         ]
     )
     lexicon = make_lexicon(rows, documents, phrases=(words.unknown, words.nothing))
@@ -82,22 +71,18 @@ def make(
     test, train = _split(rows, held_out, seed)
     environment = ToolEnvironments(tools=tools, timeout_seconds=timeout_seconds)
     environment(rows[0].task, seed)  # It refuses two tools of one name.
-
-    def demonstrator(codec: Codec, *, readings: bool = False) -> DemonstrationSource:
-        return RowDemonstrations(
-            train,
-            test,
-            codec,
-            environment,
-            tools=specs,
-            words=words,
-            mix=demonstrations,
-            seed=seed,
-            readings=readings,
-        )
-
+    demonstrator = partial(
+        RowDemonstrations,
+        train,
+        test,
+        environment=environment,
+        tools=specs,
+        words=words,
+        mix=demonstrations,
+        seed=seed,
+    )
     return World(
-        name=supplies.tasks.stem,
+        name=tasks_path.stem,
         language=language,
         train=RowTasks([row.task for row in train], seed=seed),
         held_out=balanced([row.task for row in test], seed),
@@ -105,11 +90,37 @@ def make(
         retriever=retriever,
         demonstrations=demonstrator,
         lexicon=lexicon,
-        made_of=_hash(supplies.tasks, supplies.corpus),
+        made_of=_hash(tasks_path, supplies.corpus),
     )
 
 
 part = make
+
+
+def _tools(
+    supplies: Supplies, retriever: BM25 | None, *, top_k: int, show_ids: bool, nothing: str
+) -> Callable[[Task | None, int], Sequence[Tool]]:
+    """Makes an episode's tools: search, where there is a corpus, and the user's own."""
+
+    def tools(task: Task | None, episode_seed: int) -> Sequence[Tool]:
+        own = [made() for made in supplies.tools]
+        if retriever is None:
+            return own
+        search = SearchTool(
+            retriever, episode_seed, top_k=top_k, show_ids=show_ids, nothing=nothing
+        )
+        return [search, *own]
+
+    return tools
+
+
+def _checked(supplies: Supplies) -> Path:
+    """The file of the tasks. Raises ConfigError where there is none, or nothing to call."""
+    if supplies.tasks is None:
+        raise ConfigError("the world 'rows' takes its tasks from a file: set tasks.path")
+    if supplies.corpus is None and not supplies.tools:
+        raise ConfigError("the world 'rows' needs something to call: set corpus.path or tools")
+    return supplies.tasks
 
 
 def _split(

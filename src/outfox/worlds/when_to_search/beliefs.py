@@ -41,6 +41,11 @@ class Hop:
         year = cue if cue != phrases.cue else ""
         return phrases.separator.join(word for word in (self.topic(phrases), year, value) if word)
 
+    def aside(self, phrases: Phrases, value: str) -> str:
+        """A note on what was not asked. Written unlike a note: behind one, a thought that begins
+        with a topic drafts the next hop."""
+        return phrases.separator.join((phrases.aside, self.note(phrases, value)))
+
     def query(self, phrases: Phrases, cue: str = "") -> str:
         topic = self.topic(phrases)
         return phrases.separator.join((topic, cue)) if cue else topic

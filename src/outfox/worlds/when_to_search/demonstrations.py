@@ -6,9 +6,8 @@
     copying      names in a row ─▶ the same names
     episode      question ─▶ draft ─coin─▶ search, note | next hop or answer
 
-The coin is fair and ignores whether a fact is known, so decisions begin at even odds and nothing
-about them is taught; which way pays is for the reward to say. Item i of the run is a pure function
-of the seed and i.
+The coin ignores whether a fact is known, so nothing about the decision is taught; which way pays is
+for the reward to say. Item i of the run is a pure function of the seed and i.
 """
 
 from __future__ import annotations
@@ -107,15 +106,17 @@ class Demonstrations:
         }
         self._pattern = spread({k: share for k, share in shares.items() if share > 0}, _BLOCK)
         self._taught = [fact for fact in setting.facts.all if fact.taught is not None]
-        self._guessed = [q for q in setting.questions if q.kind not in _RECALLED]
+        self._guessed = _chains([q for q in setting.questions if q.kind not in _RECALLED])
+        self._read = _chains(setting.questions)
         self._chains: dict[tuple[str, str], list[Question]] = defaultdict(list)
-        self._asked: dict[str, list[Question]] = defaultdict(list)
+        asked: dict[str, list[Question]] = defaultdict(list)
         self._single = [q for q in setting.questions if len(q.facts) == 1]
         for question in setting.questions:
             if not question.held_out:
-                self._asked[question.kind].append(question)
+                asked[question.kind].append(question)
                 if question.kind == "two_known_known":
                     self._chains[question.facts[-1].key].append(question)
+        self._asked = [_chains(asked[kind]) for kind in sorted(asked)]
 
     def take(self, step: int, count: int) -> Sequence[Demonstration]:
         return tuple(self._item(step * count + offset) for offset in range(count))
@@ -161,7 +162,7 @@ class Demonstrations:
     # -- closed book -------------------------------------------------------------------------------
     def _guess(self, draw: random.Random) -> tuple[str, Script]:
         """Drafts for a question that memory alone does not answer."""
-        script, question = self._script(), draw.choice(self._guessed)
+        script, question = self._script(), draw.choice(draw.choice(self._guessed))
         self._drafts(script, question.facts[0].entity, relations(question), draw)
         return question.text, script
 
@@ -204,7 +205,7 @@ class Demonstrations:
     # -- reading -----------------------------------------------------------------------------------
     def _reading(self, draw: random.Random) -> tuple[str, Script]:
         """A question of any split over made-up passages, whose values are not true."""
-        script, question = self._script(), draw.choice(self._setting.questions)
+        script, question = self._script(), draw.choice(draw.choice(self._read))
         if self._disputed and draw.random() < _DISPUTES:
             question = draw.choice(self._disputed)
         entity, named = question.facts[0].entity, draw.random() < self._mix.named
@@ -250,7 +251,7 @@ class Demonstrations:
     def _episode(self, draw: random.Random) -> tuple[str, Script]:
         """A training question in the real environment, all decisions by the coin."""
         script = self._script(decides=draw.random() < self._mix.decided)
-        question = draw.choice(self._asked[draw.choice(sorted(self._asked))])
+        question = draw.choice(draw.choice(draw.choice(self._asked)))
         entity = question.facts[0].entity
         for relation in relations(question):
             hop = Hop(entity=entity, relation=relation)
@@ -289,7 +290,7 @@ class Demonstrations:
         """Notes on what was not asked: a drill's way to read two passages thoroughly."""
         for hop, value in block.asides:
             said = self._phrases.missing if value is None else value
-            script.aside(hop.note(self._phrases, said), said)
+            script.aside(hop.aside(self._phrases, said), said)
 
     # -- drills ------------------------------------------------------------------------------------
     def _recall_drill(self, name: DrillName, draw: random.Random) -> Drill:
@@ -328,3 +329,12 @@ class Demonstrations:
             events=script.events,
             expected=expected,
         )
+
+
+def _chains(questions: Sequence[Question]) -> list[list[Question]]:
+    """Questions by the relations they ask for, so that rare ones are drawn as often as common ones:
+    few ask for the population of a capital, and it is not that of the country."""
+    found: dict[tuple[str, ...], list[Question]] = defaultdict(list)
+    for question in questions:
+        found[relations(question)].append(question)
+    return [found[chain] for chain in sorted(found)]

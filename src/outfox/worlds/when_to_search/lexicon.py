@@ -44,7 +44,8 @@ def _templates(phrases: Phrases) -> Iterable[str]:
             yield from templates
     yield from (*phrases.earlier, *phrases.later, *phrases.beside, *phrases.latest, *phrases.dated)
     yield from (*phrases.nested.values(), *phrases.relations.values())
-    yield from (phrases.cue, phrases.unknown, phrases.missing, phrases.nothing, phrases.failed)
+    yield from (phrases.cue, phrases.unknown, phrases.missing, phrases.aside)
+    yield from (phrases.nothing, phrases.failed)
 
 
 def _disputes(phrases: Phrases) -> Iterable[str]:

@@ -48,6 +48,8 @@ class Phrases:
     cue: str
     unknown: str
     missing: str
+    aside: str
+    """How a note begins on what was not asked."""
     nothing: str
     failed: str
     stop: str
@@ -138,6 +140,7 @@ ENGLISH = Phrases(
     cue="latest",
     unknown="unknown",
     missing="missing",
+    aside="also",
     nothing="Nothing was found .",
     failed="The search failed .",
     stop="?",
@@ -192,6 +195,7 @@ CHINESE = Phrases(
     cue="最新",
     unknown="未知",
     missing="没有",
+    aside="另",
     nothing="没有 找到 。",
     failed="搜索 失败 。",
     stop="？",
