@@ -133,7 +133,7 @@ class Optimizer:
                 yield name, parameter, owner[id(parameter)]
 
 
-def _hidden_matrices(model: PreTrainedModel) -> list[nn.Parameter]:
+def _hidden_matrices(model: PreTrainedModel) -> list[Tensor]:
     """Weights of all linear layers but the head."""
     ends = {id(model.get_input_embeddings().weight)}
     head = model.get_output_embeddings()
