@@ -18,7 +18,7 @@ from outfox.core.errors import ConfigError, DataError, OutfoxError
 
 VERBS: Mapping[str, str] = {
     "train": "Train a policy by a recipe.",
-    "init": "Write a tool, a signal, tasks, a corpus and a recipe to start from.",
+    "init": "Write a tool, a signal, tasks and a recipe to start from.",
     "data": "List what ships, check files of your own.",
     "schema": "Print the JSON Schema of a recipe, for editors.",
     "doctor": "Tell what this machine has and what is missing.",
