@@ -21,7 +21,7 @@ app = verb("Example: outfox init front-desk")
 def command(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder, new or empty.")],
 ) -> None:
-    """Write a tool, a signal, tasks, a corpus and a recipe to start from."""
+    """Write a tool, a signal, tasks and a recipe to start from."""
     try:
         _write(folder)
     except OSError as error:
