@@ -317,7 +317,7 @@ def _probe(system: System) -> Probe | None:
     if table is None:
         return None
 
-    async def probe(tasks: Sequence[Task], step: int) -> int:
+    async def probe(tasks: Sequence[Task], step: int) -> Callable[[], object]:
         return await refresh(
             table,
             tasks,

@@ -10,11 +10,11 @@ A cold start is the same loop with an `Imitate` stage.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from time import perf_counter
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from outfox.core.protocols import (
     Codec,
@@ -33,13 +33,14 @@ from outfox.core.types import Task
 from outfox.learning.batching.packing import pack
 from outfox.learning.batching.samples import demonstration_sample, samples_from
 from outfox.learning.credit import credit_metrics
-from outfox.rollout.group import RolloutPlan, rollout
+from outfox.rollout.group import RolloutPlan, rollout, together
 from outfox.rollout.limits import Limits
 from outfox.rollout.readings import Reading
 from outfox.worlds.world import DemonstrationSource
 
-Probe: TypeAlias = Callable[[Sequence[Task], int], Awaitable[object]]
-"""(a step's tasks, the step): learn which of them the policy answers without a call."""
+Probe: TypeAlias = Callable[[Sequence[Task], int], Coroutine[Any, Any, Callable[[], object]]]
+"""(a step's tasks, the step): find out which of them the policy answers without a call, beside the
+rollout. What it returns writes them down; ranks meet there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -127,10 +128,7 @@ async def collect(stage: Imitate | Reinforce, step: int) -> Experience:
         return Experience(samples=imitated(stage, step))
     clock = [perf_counter()]
     tasks = stage.tasks.take(step, stage.count)
-    if stage.probe is not None:
-        await stage.probe(tasks, step)
-    clock.append(perf_counter())
-    groups = await rollout(
+    playing = rollout(
         tasks,
         step=step,
         seed=stage.seed,
@@ -140,7 +138,12 @@ async def collect(stage: Imitate | Reinforce, step: int) -> Experience:
         limits=stage.limits,
         readings=stage.readings,
         ranks=stage.ranks,
+        gather=False,
     )
+    played, write_down = await together(playing, (stage.probe or _no_probe)(tasks, step))
+    clock.append(perf_counter())
+    groups = gathered(played, stage.ranks)
+    write_down()
     clock.append(perf_counter())
     scored = tuple(
         ScoredGroup(group=group, scores=stage.rubric.score(group, step=step)) for group in groups
@@ -155,8 +158,12 @@ async def collect(stage: Imitate | Reinforce, step: int) -> Experience:
         samples=(*samples, *replayed),
         groups=scored,
         credits=credits,
-        timings=dict(zip(("probe", "rollout", "score", "credit"), seconds, strict=True)),
+        timings=dict(zip(("rollout", "gather", "score", "credit"), seconds, strict=True)),
     )
+
+
+async def _no_probe(tasks: Sequence[Task], step: int) -> Callable[[], object]:
+    return lambda: None
 
 
 def imitated(stage: Imitate, step: int) -> tuple[Sample, ...]:

@@ -97,7 +97,7 @@ def test_metrics_and_timings_are_one_line_per_step(whole: RunFolder):
     assert lines == [("imitate", i) for i in range(240)] + [("reinforce", i) for i in range(4)]
     timed = [row for row in whole.timings() if row["stage"] == "reinforce"]
     assert [row["step"] for row in timed] == [0, 1, 2, 3]
-    assert {"probe", "rollout", "score", "credit", "update"} <= timed[0].keys()
+    assert {"rollout", "gather", "score", "credit", "update"} <= timed[0].keys()
     assert not {"rollout", "update", "seconds"} & whole.metrics()[-1].keys()
 
 

@@ -35,7 +35,8 @@ async def probe(
 ) -> dict[str, float | None]:
     """task_id -> p0: the share right of `k` samples that cannot search.
 
-    A task that appears twice is probed once. Samples that failed outside the policy are left out;
+    Of several ranks each probes its share of the tasks and returns that. A task that appears twice
+    is probed once. Samples that failed outside the policy are left out;
     None where none is left. An unanswerable task has p0 0: nothing can be answered. Raises
     ConfigError where the policy's `<search>` is not one token, DataError for a wrong reference.
     """
@@ -54,6 +55,7 @@ async def probe(
             readings=readings,
             progress=progress,
             ranks=ranks,
+            gather=False,
         )
         found |= {group.trajectories[0].task.task_id: share_right(group) for group in groups}
     return found
@@ -73,19 +75,19 @@ async def refresh(
     seed: int = 0,
     max_age: int = 0,
     ranks: Ranks = ALONE,
-) -> int:
+) -> Callable[[], int]:
     """Probe the tasks that the table does not know, or knows from over `max_age` steps ago.
 
-    `max_age` 0 keeps every reading for good. Returns how many tasks were probed.
+    `max_age` 0 keeps every reading for good. What is returned puts the readings of all ranks into
+    the table and says how many: ranks meet there, so that a probe may run beside something else.
     """
 
     def due(task: Task) -> bool:
         known = table.probe(task.task_id)
         return known is None or 0 < max_age < step - known.provenance.step
 
-    stale = [task for task in tasks if due(task)]
     found = await probe(
-        stale,
+        [task for task in tasks if due(task)],
         policy=policy,
         environment=environment,
         limits=limits,
@@ -95,8 +97,14 @@ async def refresh(
         step=step,
         ranks=ranks,
     )
-    table.record(found, Provenance(policy_hash=policy_hash, k=k, step=step))
-    return len(found)
+
+    def record() -> int:
+        everywhere: list[dict[str, float | None]] = ranks.gather(found)
+        readings = {task_id: p0 for part in everywhere for task_id, p0 in part.items()}
+        table.record(readings, Provenance(policy_hash=policy_hash, k=k, step=step))
+        return len(readings)
+
+    return record
 
 
 def share_right(group: Group) -> float | None:

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from outfox.core.errors import ConfigError
 from outfox.core.protocols import EnvironmentFactory, Policy
@@ -18,6 +18,8 @@ from outfox.rollout.readings import Reading
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
+A = TypeVar("A")
+B = TypeVar("B")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,19 +57,19 @@ async def rollout(
     greedy: Policy | None = None,
     progress: Callable[[Trajectory], None] | None = None,
     ranks: Ranks = ALONE,
+    gather: bool = True,
 ) -> tuple[Group, ...]:
     """One Group per task, in order; siblings of all tasks run concurrently.
 
     A group's id, `step/index/task_id`, names the occurrence of a task, so that a task drawn twice
     makes two groups. `greedy` plays `plan.greedy_baselines`; `progress` hears of every episode as
-    it ends. Of several ranks each plays its share of the tasks, and all return all groups. Raises
-    ConfigError where baselines are asked for without a greedy policy.
+    it ends. Of several ranks each plays its share of the tasks; all return all groups, or without
+    `gather` their share. Raises ConfigError where baselines have no greedy policy.
     """
     if plan.greedy_baselines and greedy is None:
         raise ConfigError(
             f"greedy_baselines={plan.greedy_baselines} needs a greedy policy: pass one, or set 0"
         )
-
     places = asyncio.Semaphore(plan.max_concurrent)
 
     async def episode(task: Task, group_id: str, sibling: int) -> Trajectory:
@@ -99,9 +101,14 @@ async def rollout(
 
     mine = share(list(enumerate(tasks)), ranks)
     played = await _all([group(task, index) for index, task in mine])
-    groups = tuple(gathered(played, ranks))
+    groups = tuple(gathered(played, ranks) if gather else played)
     _tell(groups, plan)
     return groups
+
+
+async def together(one: Coroutine[Any, Any, A], other: Coroutine[Any, Any, B]) -> tuple[A, B]:
+    """Both results; the first failure cancels the other and is raised as it is."""
+    return cast("tuple[A, B]", tuple(await _all([one, other])))
 
 
 async def _all(coroutines: Sequence[Coroutine[Any, Any, T]]) -> list[T]:

@@ -102,9 +102,11 @@ async def test_failures_outside_the_policy_are_left_out():
 async def test_refresh_probes_what_is_missing_or_too_old(step, max_age, probed):
     table, player = Solvability(), policy(Recording(Script()))
     settings = {"policy": player, "environment": Silence, "limits": Limits(), "k": 2}
-    assert await refresh(table, TASKS[:1], policy_hash="a", step=0, **settings) == 1
-    again = await refresh(table, TASKS[:1], policy_hash="b", step=step, max_age=max_age, **settings)
-    assert again == probed
+    record = await refresh(table, TASKS[:1], policy_hash="a", step=0, **settings)
+    assert table.label("Peru") == "undetermined", "before ranks have met"
+    assert record() == 1
+    later = {"policy_hash": "b", "step": step, "max_age": max_age}
+    assert (await refresh(table, TASKS[:1], **later, **settings))() == probed
     assert table.label("Peru") == "solvable"
     known = table.probe("Peru").provenance
     assert (known.policy_hash, known.step) == (("b", step) if probed else ("a", 0))
