@@ -22,6 +22,7 @@ MEASURES = {
     *("accuracy", "necessity_precision", "necessity_recall", "over_search", "under_search", "j"),
     *("conflict", "abstain_right", "abstain_false", "wrong", "tokens_per_correct", "calls"),
     *("calls_known", "calls_needed", "reward", "closed_book_recall"),
+    *("recovery", "changed_queries", "followed_poison", "verified_conflict"),
 }
 NOT_YET = {
     *("query_utility", "harmful_query_rate", "stop_late", "stop_premature", "attribution", "aurc"),
