@@ -141,13 +141,11 @@ async def collect(stage: Imitate | Reinforce, step: int) -> Experience:
         gather=False,
     )
     played, write_down = await together(playing, (stage.probe or _no_probe)(tasks, step))
-    clock.append(perf_counter())
-    groups = gathered(played, stage.ranks)
     write_down()
     clock.append(perf_counter())
-    scored = tuple(
-        ScoredGroup(group=group, scores=stage.rubric.score(group, step=step)) for group in groups
-    )
+    mine = [ScoredGroup(group=g, scores=stage.rubric.score(g, step=step)) for g in played]
+    clock.append(perf_counter())
+    scored = tuple(gathered(mine, stage.ranks))
     clock.append(perf_counter())
     credits = stage.credit(scored, CreditNotes())
     samples = samples_from(scored, credits, frozen_spans=stage.frozen_spans)
@@ -158,7 +156,7 @@ async def collect(stage: Imitate | Reinforce, step: int) -> Experience:
         samples=(*samples, *replayed),
         groups=scored,
         credits=credits,
-        timings=dict(zip(("rollout", "gather", "score", "credit"), seconds, strict=True)),
+        timings=dict(zip(("rollout", "score", "gather", "credit"), seconds, strict=True)),
     )
 
 

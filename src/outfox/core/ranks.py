@@ -3,7 +3,8 @@
     rank 0   tasks 0, 2, 4 …   its share of each micro-batch  ─┐
     rank 1   tasks 1, 3, 5 …   its share of each micro-batch  ─┴─▶ all groups, the summed gradient
 
-Every rank scores and credits all groups itself, so that only groups and gradients travel.
+A rank scores what it played; every rank credits all, so that only scored groups and gradients
+travel.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from outfox.core.protocols import Credit, CreditNotes, EnvironmentFactory, Policy, Rubric
-from outfox.core.ranks import ALONE, Ranks
+from outfox.core.ranks import ALONE, Ranks, gathered
 from outfox.core.results import ScoredGroup, TrajectoryCredit
 from outfox.core.types import Task, Trajectory
 from outfox.evaluation.intervals import NOT_MEASURED, Estimate
@@ -46,7 +46,8 @@ async def evaluate(
     """`samples` episodes per task, `chunk` tasks at a time; how they are drawn is the policy's.
 
     `step`: where the rubric's schedules stand. The draws depend on `seed` and `chunk` alone, so
-    before and after face the same ones. `progress(done, all)` hears of every episode.
+    before and after face the same ones. `progress(done, all)` hears of every episode. Of several
+    ranks each plays and scores its share.
     """
     groups: list[ScoredGroup] = []
     done = 0
@@ -69,8 +70,10 @@ async def evaluate(
             readings=readings,
             progress=played,
             ranks=ranks,
+            gather=False,
         )
-        groups += [ScoredGroup(group=g, scores=rubric.score(g, step=step)) for g in drawn]
+        mine = [ScoredGroup(group=g, scores=rubric.score(g, step=step)) for g in drawn]
+        groups += gathered(mine, ranks)
     return Evaluation(
         groups=tuple(groups),
         measures=measure(groups, closed_book_recall=closed_book_recall),
