@@ -112,7 +112,7 @@ def test_tool_text_keeps_its_limit_and_cannot_act(codec: Tags, pages: list[str],
     assert text.startswith("<information>")
     assert text.endswith("</information>")
     body = text.removeprefix("<information>").removesuffix("</information>")
-    assert blocks(body) == []
+    assert blocks(body) == ()
     assert codec.parse(body).flags == ()
 
 

@@ -99,11 +99,16 @@ def text_parameters(specs: Iterable[ToolSpec]) -> dict[str, str]:
     return found
 
 
-def blocks(text: str, tools: Mapping[str, str] = SEARCH) -> list[Block]:
+def blocks(text: str, tools: Mapping[str, str] = SEARCH) -> tuple[Block, ...]:
     """Complete blocks in order; then the last opened one where it was never closed."""
+    return _blocks(text, tuple(tools))
+
+
+@lru_cache(maxsize=256)  # one text is read in several ways, one after the other
+def _blocks(text: str, tools: tuple[str, ...]) -> tuple[Block, ...]:
     found: list[Block] = []
     opened: tuple[str, int, int] | None = None
-    for match in _tag(tuple(tools)).finditer(text):
+    for match in _tag(tools).finditer(text):
         tag = match[2]
         if opened is not None and opened[0] == "think" and (tag != "think" or not match[1]):
             continue  # Whatever stands in thinking is thinking.
@@ -134,7 +139,7 @@ def blocks(text: str, tools: Mapping[str, str] = SEARCH) -> list[Block]:
                 closed=False,
             )
         )
-    return found
+    return tuple(found)
 
 
 def action_end(text: str, tools: Mapping[str, str] = SEARCH) -> int | None:

@@ -67,12 +67,12 @@ class Shelf:
         self.lanes[lane.row] = lane
 
     def gather(self, lanes: Sequence[Lane]) -> None:
-        """Move lanes so that these lie in the first rows, with gaps of at most a quarter.
+        """Move lanes so that these lie in the first rows, with gaps of at most a half.
 
         Only those outside are moved, and only where gaps are more.
         """
         count = len(lanes)
-        if max(lane.row for lane in lanes) < count + max(4, count // 4):
+        if max(lane.row for lane in lanes) < count + max(8, count // 2):
             return
         inside = {lane.row for lane in lanes}
         outside = [lane for lane in lanes if lane.row >= count]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import cast
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -26,6 +27,8 @@ class Ending:
     """Tokens that are a whole stop string."""
     several: tuple[str, ...]
     """All stop strings, as other tokens may spell them too."""
+    longest: int
+    """Bytes of the longest of them."""
     candidates: frozenset[int]
     """EOS and every token that may complete a stop string."""
 
@@ -39,6 +42,7 @@ class Stops:
         self._eos = frozenset(_eos(tokenizer, model))
         self._texts: list[str] = []
         self._endings: dict[tuple[str, ...], Ending] = {}
+        self._tail = lru_cache(maxsize=1 << 14)(self._decode)
         self._tokens: dict[str, int] = {}
 
     def ending(self, stop: Sequence[str]) -> Ending:
@@ -56,8 +60,7 @@ class Stops:
             return ending.single[sampled[-1]]
         if not ending.several or sampled[-1] not in ending.candidates:
             return None
-        longest = max(len(text.encode()) for text in ending.several)
-        tail = self._decode(sampled[-longest - 8 :])
+        tail = self._tail(tuple(sampled[-ending.longest - 8 :]))
         ends = [(tail.find(s) + len(s), -len(s), s) for s in ending.several if s in tail]
         return min(ends)[2] if ends else None
 
@@ -87,7 +90,13 @@ class Stops:
         candidates = set(self._eos)
         for last in {text[-1] for text in stop}:
             candidates |= self._holding(last)
-        return Ending(eos=self._eos, single=single, several=stop, candidates=frozenset(candidates))
+        return Ending(
+            eos=self._eos,
+            single=single,
+            several=stop,
+            longest=max((len(text.encode()) for text in stop), default=0),
+            candidates=frozenset(candidates),
+        )
 
     def _holding(self, last: str) -> set[int]:
         """Tokens whose text may hold a character; a part of a character may hold any of many."""
