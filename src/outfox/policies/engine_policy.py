@@ -154,7 +154,7 @@ class EngineConversation:
     async def _generate(self, budget: int) -> Completion:
         if self._session is None:
             raise EngineError("a conversation ends with close; begin a new one")
-        ids = np.concatenate([np.zeros(0, np.int64), *self._pending])
+        ids = np.concatenate(self._pending) if self._pending else np.zeros(0, np.int64)
         self._pending = []
         sampling = replace(self._policy.sampling, max_tokens=budget)
         return await self._policy.engine.generate(
@@ -166,7 +166,7 @@ class EngineConversation:
         ids = [*self._turn_ids, *(sample.token_ids for sample in samples)]
         if samples[-1].finish_reason == "eos":
             ids[-1] = ids[-1][:-1]
-        return self._policy.codec.decode(np.concatenate(ids))
+        return self._policy.codec.decode(np.concatenate(ids) if len(ids) > 1 else ids[0])
 
     def _draft(self, completion: Completion, text: str, parsed: Parsed, continued: bool) -> Draft:
         spans = self._policy.codec.spans(

@@ -109,7 +109,8 @@ class TransformersEngine:
 
     def end(self, session: str) -> None:
         found = self._find(session)
-        for job in [*self._schedule.active, *self._schedule.waiting]:
+        jobs = [*self._schedule.active, *self._schedule.waiting] if found.busy else []
+        for job in jobs:
             if job.session is found and not job.future.done():
                 job.future.set_exception(
                     EngineError(f"Session '{session}' ended while generating.")

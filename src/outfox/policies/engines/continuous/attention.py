@@ -111,8 +111,7 @@ class Part:
     def convolve(self, layer: int, inputs: Tensor, taps: Tensor, out: Tensor) -> None:
         """Store inputs of a whole step, and sum over the last tokens of each lane: [N, hidden]."""
         kernel, hidden = taps.shape
-        # A shelf keeps pairs; of these inputs only the first of the pair is looked at.
-        held = self._write(layer, inputs[:, None], inputs[:, None, :1])[0].view(-1, hidden)
+        held = self._write(layer, inputs[:, None])[0].view(-1, hidden)
         if ("taps", kernel) not in self._made:
             at = self.positions[:, None] + torch.arange(1 - kernel, 1, device=inputs.device)
             before = at < 0
@@ -124,18 +123,18 @@ class Part:
             seen.masked_fill_(before[..., None], 0.0)
         torch.sum(seen.mul_(taps), 1, out=out[self.start : self.stop])
 
-    def _write(self, layer: int, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-        """Store new keys and values; returns the shelf's [rows, heads, width, .]."""
-        held = self.shelf.layer(layer, key, value)
-        heads = key.shape[1]
+    def _write(self, layer: int, *new: Tensor) -> tuple[Tensor, ...]:
+        """Store [N, heads, .] of a whole step; returns the shelf's [rows, heads, width, .]."""
+        held = self.shelf.layer(layer, *new)
+        heads = new[0].shape[1]
         index = self._made.get(heads)
         if index is None:
-            head = torch.arange(heads, device=key.device)
+            head = torch.arange(heads, device=self.rows.device)
             index = (self.rows[:, None] * heads + head) * self.shelf.width
             index = self._made[heads] = (index + self.positions[:, None]).flatten()
-        for old, new in zip(held, (key, value), strict=True):
-            size = new.shape[-1]
-            old.view(-1, size).index_copy_(0, index, new[self.start : self.stop].reshape(-1, size))
+        for old, given in zip(held, new, strict=True):
+            mine, size = given[self.start : self.stop], given.shape[-1]
+            old.view(-1, size).index_copy_(0, index, mine.reshape(-1, size))
         return held
 
     def _decode(

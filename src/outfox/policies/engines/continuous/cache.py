@@ -38,21 +38,21 @@ class Shelf:
     def __init__(self, width: int) -> None:
         self.width = width
         self.lanes: list[Lane | None] = []
-        self._layers: dict[int, tuple[Tensor, Tensor]] = {}
+        self._layers: dict[int, tuple[Tensor, ...]] = {}
 
-    def layer(self, index: int, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-        """Keys and values of one layer; `key` and `value` [N, heads, head] give the shape."""
+    def layer(self, index: int, *like: Tensor) -> tuple[Tensor, ...]:
+        """What one layer keeps, such as keys and values; `like` [N, heads, .] give the shapes."""
         if index not in self._layers:
-            self._layers[index] = (self._empty(key), self._empty(value))
+            self._layers[index] = tuple(map(self._empty, like))
         return self._layers[index]
 
     @property
-    def layers(self) -> dict[int, tuple[Tensor, Tensor]]:
+    def layers(self) -> dict[int, tuple[Tensor, ...]]:
         return self._layers
 
     @property
     def bytes(self) -> int:
-        return sum(tensor.nbytes for pair in self._layers.values() for tensor in pair)
+        return sum(tensor.nbytes for kept in self._layers.values() for tensor in kept)
 
     def add(self, lane: Lane) -> None:
         """Put the lane into the lowest free row."""
@@ -60,8 +60,7 @@ class Shelf:
             rows = len(self.lanes)
             self.lanes += [None] * (-(-max(rows // 2, 1) // _ROWS) * _ROWS)
             self._layers = {
-                index: (self._grown(pair[0]), self._grown(pair[1]))
-                for index, pair in self._layers.items()
+                index: tuple(map(self._grown, kept)) for index, kept in self._layers.items()
             }
         lane.width, lane.row = self.width, self.lanes.index(None)
         self.lanes[lane.row] = lane
@@ -86,8 +85,8 @@ class Shelf:
             self.lanes[hole], self.lanes[row], lane.row = lane, evicted, hole
             if evicted is not None:
                 evicted.row = row
-        for pair in self._layers.values():
-            for tensor in pair:
+        for kept in self._layers.values():
+            for tensor in kept:
                 tensor[target] = tensor[source]
 
     def _grown(self, tensor: Tensor) -> Tensor:
@@ -161,8 +160,8 @@ class Cache:
 
     def _transfer(self, source: Shelf, target: Shelf, rows: Sequence[tuple[int, int]]) -> None:
         width = min(source.width, target.width)
-        for index, pair in source.layers.items():
-            begin, end = torch.tensor(rows, device=pair[0].device).unbind(1)
-            made = target.layer(index, pair[0][:, :, 0], pair[1][:, :, 0])
-            for old, new in zip(pair, made, strict=True):
+        for index, kept in source.layers.items():
+            begin, end = torch.tensor(rows, device=kept[0].device).unbind(1)
+            made = target.layer(index, *(tensor[:, :, 0] for tensor in kept))
+            for old, new in zip(kept, made, strict=True):
                 new[:, :, :width].index_copy_(0, end, old[:, :, :width].index_select(0, begin))
