@@ -136,6 +136,14 @@ def test_entropy_bonus_falls_on_its_span_alone():
     assert end == pytest.approx(-0.02 * 0.5 / 3)
 
 
+@pytest.mark.parametrize(("upto", "earned"), [(0.6, -0.1), (0.4, 0.0)])
+def test_entropy_over_its_limit_earns_no_more(upto, earned):
+    loss = MixedLoss(aggregation="dapo", entropy={"decision": Ramp(start=0.3, upto=upto)})
+    total, [(_, gradient)], _ = run(loss, (with_span("decision", 2, 3),))
+    assert gradient.tolist() == pytest.approx([0, earned, 0])
+    assert total == pytest.approx(-0.3 * min(0.5, upto) / 3)
+
+
 def test_a_span_has_precedence_over_all():
     loss = MixedLoss(
         aggregation="dapo", entropy={"decision": Ramp(start=0.3), "all": Ramp(start=0.03)}

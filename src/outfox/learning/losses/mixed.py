@@ -11,9 +11,11 @@ one whole imitation step, however many there are.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import torch
 from torch import Tensor
 
 from outfox.core.errors import ConfigError
@@ -36,6 +38,8 @@ class Ramp:
     start: float
     end: float = 0.0
     steps: int = 1
+    upto: float | None = None
+    """Entropy in nats over which a token earns no more: enough to go on trying, not a fair die."""
 
     def at(self, update: int) -> float:
         done = min(1.0, update / self.steps) if self.steps > 0 else 1.0
@@ -111,7 +115,8 @@ class MixedLoss:
             metrics["kl"] = mean_of(divergence)
         coefficients = self._entropy_coefficients(tokens)
         if coefficients is not None:
-            per_token = per_token - coefficients[pick] * outputs.entropies[pick]
+            coefficient, most = (values[pick] for values in coefficients)
+            per_token = per_token - coefficient * outputs.entropies[pick].minimum(most)
         share = aggregate(
             per_token * tokens.weights[pick],
             rows,
@@ -121,16 +126,17 @@ class MixedLoss:
         )
         return LossResult(loss=share, metrics=metrics)
 
-    def _entropy_coefficients(self, tokens: TrainedTokens) -> Tensor | None:
-        """[N], or None where no bonus is due."""
+    def _entropy_coefficients(self, tokens: TrainedTokens) -> tuple[Tensor, Tensor] | None:
+        """[N] coefficients and [N] entropies up to which they count; None where no bonus is due."""
         if not self.entropy:
             return None
-        whole = self.entropy["all"].at(tokens.update) if "all" in self.entropy else 0.0
-        coefficients = tokens.weights.new_full(tokens.weights.shape, whole)
-        for name, ramp in self.entropy.items():
-            if name in tokens.spans:
-                coefficients[tokens.spans[name]] = ramp.at(tokens.update)
-        return coefficients
+        coefficients, most = tokens.weights.new_zeros((2, *tokens.weights.shape))
+        for name, inside in {"all": torch.ones_like(tokens.policy), **tokens.spans}.items():
+            if name in self.entropy:
+                ramp = self.entropy[name]
+                coefficients[inside] = ramp.at(tokens.update)
+                most[inside] = math.inf if ramp.upto is None else ramp.upto
+        return coefficients, most
 
     def _imitation(self, tokens: TrainedTokens, outputs: Outputs, pick: Tensor) -> LossResult:
         nll = -outputs.logprobs[pick]

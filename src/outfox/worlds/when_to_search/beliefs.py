@@ -32,9 +32,15 @@ class Hop:
             phrases.topic, r=phrases.relations.get(self.relation, self.relation), e=self.entity
         )
 
-    def draft(self, phrases: Phrases, value: str) -> str:
-        """A guess; written unlike a note, so that notes are copied from passages only."""
-        return f"{self.topic(phrases)} ? {value}"
+    def draft(self, phrases: Phrases, value: str, right: bool | None = None) -> str:
+        """A guess; written unlike a note, so that notes are copied from passages only.
+
+        `right`: what the policy itself says of it; None where it does not check.
+        """
+        text = f"{self.topic(phrases)} ? {value}"
+        if right is None:
+            return text
+        return phrases.separator.join((text, phrases.checked[0 if right else 1]))
 
     def note(self, phrases: Phrases, value: str, cue: str = "") -> str:
         """What a passage says, in its own words: with the year, where it was asked for."""

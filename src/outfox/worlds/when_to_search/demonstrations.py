@@ -43,6 +43,8 @@ _RECALLED_BESIDE = 2
 """Known facts behind each closed-book item that no question asks for there."""
 _DISPUTES = 0.12
 """Of the reading drills, where the world has disputes: share that is about one for certain."""
+_WRONG = 0.5
+"""Of the known facts beside, where drafts are checked: share with any value of their class."""
 _RECALLED = ("known", "two_known_known", "changed")
 
 
@@ -66,6 +68,9 @@ class Mix:
     even coin teaches that the reading does not matter, which reinforcement must then undo."""
     noise: float = 0.03
     """Share of readings that say the opposite."""
+    checks: bool = False
+    """A draft ends in the policy's own word on whether it is right: in place of a reading. Learned
+    from training questions, and from known facts beside values of others."""
     search: float = 0.5
     """The coin: chance to search where a demonstration decides."""
 
@@ -163,7 +168,8 @@ class Demonstrations:
     def _guess(self, draw: random.Random) -> tuple[str, Script]:
         """Drafts for a question that memory alone does not answer."""
         script, question = self._script(), draw.choice(draw.choice(self._guessed))
-        self._drafts(script, question.facts[0].entity, relations(question), draw)
+        told = not question.held_out
+        self._drafts(script, question.facts[0].entity, relations(question), draw, told=told)
         return question.text, script
 
     def _recall(self, number: int, draw: random.Random) -> tuple[str, Script]:
@@ -186,7 +192,12 @@ class Demonstrations:
         """A known fact must come to mind in any place, as in the second hop of a question."""
         hop, value = Hop(entity=fact.entity, relation=fact.relation), fact.taught or ""
         sure = draw.random() >= self._mix.noise
-        script.aside(hop.draft(self._phrases, value), value, sure=sure)
+        if self._mix.checks and draw.random() < _WRONG:
+            other = draw.choice(self._facts.classes[fact.relation])
+            word = self._phrases.checked[0 if other == value else 1]
+            script.aside(hop.draft(self._phrases, other, other == value), word, sure=sure)
+            return
+        script.aside(self._said(hop, value, True), value, sure=sure)
 
     def _wording(self, fact: Fact, draw: random.Random) -> str:
         """A question for a taught fact; for a changed one, with or without the year."""
@@ -195,12 +206,18 @@ class Demonstrations:
         return draw.choice(plain_texts(self._phrases, fact.relation, fact.entity))
 
     def _drafts(
-        self, script: Script, entity: str, chain: Sequence[str], draw: random.Random
+        self,
+        script: Script,
+        entity: str,
+        chain: Sequence[str],
+        draw: random.Random,
+        *,
+        told: bool = True,
     ) -> None:
         for place, relation in enumerate(chain):
             hop = Hop(entity=entity, relation=relation)
             # Going on to the next hop is a decision too: its tag is shown, not trained.
-            entity = self._draft(script, hop, draw, opening=place == 0)
+            entity = self._draft(script, hop, draw, opening=place == 0, told=told)
 
     # -- reading -----------------------------------------------------------------------------------
     def _reading(self, draw: random.Random) -> tuple[str, Script]:
@@ -212,7 +229,7 @@ class Demonstrations:
         for relation in relations(question):
             hop = Hop(entity=entity, relation=relation)
             belief = draft(self._facts, hop, draw)
-            text = hop.draft(self._phrases, belief.value)
+            text = self._said(hop, belief.value, belief.known)
             sure = belief.known != (draw.random() < self._mix.noise)
             script.topic(text, belief.value, sure=sure, trained=named)
             value: str | None = None
@@ -279,12 +296,18 @@ class Demonstrations:
         draw: random.Random,
         *,
         opening: bool = True,
+        told: bool = True,
     ) -> str:
+        """`told` False: whether the draft is right is shown, not trained."""
         belief = draft(self._facts, hop, draw)
         sure = belief.known != (draw.random() < self._mix.noise)
-        text = hop.draft(self._phrases, belief.value)
-        script.think(text, sure=sure, opening=opening)
+        text = self._said(hop, belief.value, belief.known)
+        shown = "" if told or not self._mix.checks else self._phrases.checked[0 if belief.known else 1]
+        script.think(text, sure=sure, opening=opening, shown=shown)
         return belief.value
+
+    def _said(self, hop: Hop, value: str, right: bool) -> str:
+        return hop.draft(self._phrases, value, right if self._mix.checks else None)
 
     def _note_asides(self, script: Script, block: Block) -> None:
         """Notes on what was not asked: a drill's way to read two passages thoroughly."""
@@ -297,7 +320,7 @@ class Demonstrations:
         """Any taught fact by itself."""
         fact = draw.choice(self._taught)
         text, hop = self._wording(fact, draw), Hop(entity=fact.entity, relation=fact.relation)
-        return self._drill(name, text, self._script(), hop.draft(self._phrases, fact.taught or ""))
+        return self._drill(name, text, self._script(), self._said(hop, fact.taught or "", True))
 
     def _copy_drill(self, name: DrillName, draw: random.Random) -> Drill:
         return self._read_drill(name, draw, absent=False)

@@ -8,6 +8,7 @@ gazetteer ─▶ facts ─▶ corpus ─▶ BM25 ─▶ search tool ─▶ envir
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Literal
 
 from outfox.core.errors import ConfigError
@@ -21,7 +22,7 @@ from outfox.worlds.when_to_search.noise import Noise, Routes
 from outfox.worlds.when_to_search.phrases import PHRASES
 from outfox.worlds.when_to_search.questions import make_task
 from outfox.worlds.when_to_search.setting import Setting, Sizes, make_setting
-from outfox.worlds.world import DemonstrationSource, Supplies, World, balanced
+from outfox.worlds.world import DemonstrationSource, Lexicon, Supplies, World, balanced
 
 NAME = "when-to-search"
 
@@ -61,6 +62,11 @@ def make(
         return (searches.of(task, episode_seed), *(made() for made in supplies.tools))
 
     def demonstrator(codec: Codec, *, readings: bool = False) -> DemonstrationSource:
+        if readings and demonstrations.checks:
+            raise ConfigError(
+                "a draft is checked by the policy or read by the environment, not both; got "
+                "world.demonstrations.checks true and a reading: set readings to {}"
+            )
         return Demonstrations(
             setting,
             codec,
@@ -81,8 +87,14 @@ def make(
         environment=ToolEnvironments(tools=tools),
         retriever=setting.retriever,
         demonstrations=demonstrator,
-        lexicon=setting.lexicon,
+        lexicon=_lexicon(setting, demonstrations),
     )
+
+
+def _lexicon(setting: Setting, mix: Mix) -> Lexicon:
+    """All words, those with which drafts are checked where they are."""
+    lexicon, checked = setting.lexicon, setting.phrases.checked if mix.checks else ()
+    return replace(lexicon, words=tuple(sorted({*lexicon.words, *checked})))
 
 
 class _Searches:

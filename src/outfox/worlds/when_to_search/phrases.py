@@ -50,6 +50,8 @@ class Phrases:
     missing: str
     aside: str
     """How a note begins on what was not asked."""
+    checked: tuple[str, str]
+    """How a policy that checks its own draft finds it: right, wrong."""
     nothing: str
     failed: str
     stop: str
@@ -141,6 +143,7 @@ ENGLISH = Phrases(
     unknown="unknown",
     missing="missing",
     aside="also",
+    checked=("right", "wrong"),
     nothing="Nothing was found .",
     failed="The search failed .",
     stop="?",
@@ -196,6 +199,7 @@ CHINESE = Phrases(
     unknown="未知",
     missing="没有",
     aside="另",
+    checked=("对", "错"),
     nothing="没有 找到 。",
     failed="搜索 失败 。",
     stop="？",

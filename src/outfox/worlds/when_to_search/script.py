@@ -78,15 +78,21 @@ class Script:
         self._events: list[Event] = []
         self._reading = ""
 
-    def think(self, text: str, *, sure: bool, opening: bool = True) -> None:
-        """A think block; `opening` False: its first tag is shown, not trained.
+    def think(self, text: str, *, sure: bool, opening: bool = True, shown: str = "") -> None:
+        """A think block; `opening` False: its first tag is shown, not trained; neither is its last
+        word `shown`.
 
         A reading follows where it is a draft, not where it notes what was just observed.
         """
         start, rest = self._hand.thought(text)
         noted = bool(self._events and self._events[-1].messages)
         self._policy(start, opening and self._trains)
-        self._policy(rest, True)
+        if shown:
+            about, said = self._hand.split(text, shown)
+            self._policy(about.removeprefix(start), True)
+            self._policy(said, False)
+        else:
+            self._policy(rest, True)
         self._drafted = not noted
         self._reading = "" if noted else SURE if sure else UNSURE
 

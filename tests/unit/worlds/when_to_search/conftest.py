@@ -71,3 +71,9 @@ def english() -> Made:
 @pytest.fixture(scope="session")
 def chinese() -> Made:
     return made("zh", "real")
+
+
+@pytest.fixture(scope="session")
+def worlds():
+    """The built-in world of a language, on real facts."""
+    return lambda language: made(language, "real")
