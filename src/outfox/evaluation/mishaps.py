@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import cast
 
+from outfox.core.errors import DataError
 from outfox.core.types import JSON, ToolCall, Trajectory
 from outfox.rewards.evidence import call_text, labels
 from outfox.rewards.matchers import Gold, match
@@ -87,8 +88,12 @@ def _says(trajectory: Trajectory, answer: str, value: str) -> bool:
     named = (
         cast("Mapping[str, JSON]", reference).get("type") if isinstance(reference, Mapping) else ""
     )
-    kind = named if named in _PLAIN else "text"
-    return match(Gold(type=kind, answer=value), answer).right
+    if named in _PLAIN:
+        try:
+            return match(Gold(type=named, answer=value), answer).right
+        except DataError:
+            pass  # Poison on another hop has another type.
+    return match(Gold(type="text", answer=value), answer).right
 
 
 def _asked(call: ToolCall) -> tuple[str, str]:
