@@ -109,7 +109,14 @@ def test_a_comparison_is_no_recipe(file: Path):
         load_recipe(file)
 
 
-@pytest.mark.parametrize("name", ["when-to-search-contrast", "when-to-search-noise"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "when-to-search-contrast",
+        "when-to-search-contrast-zh",
+        "when-to-search-noise",
+    ],
+)
 def test_the_shipped_comparisons_load(name: str):
     found = load_comparison(name)
     assert found is not None

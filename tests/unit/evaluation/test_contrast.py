@@ -34,7 +34,7 @@ def test_it_names_what_was_run(made, content):
     assert list(content["variants"]) == list(file.comparison.variants)
     default = content["variants"]["default"]
     assert default["runs"] == {"0": "default-seed0", "1": "default-seed1"}
-    assert content["variants"]["reading-off"]["settings"] == {"readings": {}}
+    assert content["variants"]["reading-off"]["settings"]["readings"] == {}
     assert json.loads(json.dumps(content)) == content
 
 
@@ -115,7 +115,14 @@ def test_an_unknown_measure_is_told():
         check_asks([Ask(ratio="closed_book_recall", at_least=1)])
 
 
-@pytest.mark.parametrize("name", ["when-to-search-contrast", "when-to-search-noise"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "when-to-search-contrast",
+        "when-to-search-contrast-zh",
+        "when-to-search-noise",
+    ],
+)
 def test_shipped_comparisons_ask_for_what_there_is(name: str):
     found = load_comparison(name)
     assert found is not None

@@ -40,7 +40,7 @@ class Hop:
         text = f"{self.topic(phrases)} ? {value}"
         if right is None:
             return text
-        return phrases.separator.join((text, phrases.checked[0 if right else 1]))
+        return phrases.separator.join((text, phrases.check(right)))
 
     def note(self, phrases: Phrases, value: str, cue: str = "") -> str:
         """What a passage says, in its own words: with the year, where it was asked for."""

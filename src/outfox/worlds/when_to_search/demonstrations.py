@@ -194,7 +194,7 @@ class Demonstrations:
         sure = draw.random() >= self._mix.noise
         if self._mix.checks and draw.random() < _WRONG:
             other = draw.choice(self._facts.classes[fact.relation])
-            word = self._phrases.checked[0 if other == value else 1]
+            word = self._phrases.check(other == value)
             script.aside(hop.draft(self._phrases, other, other == value), word, sure=sure)
             return
         script.aside(self._said(hop, value, True), value, sure=sure)
@@ -302,7 +302,7 @@ class Demonstrations:
         belief = draft(self._facts, hop, draw)
         sure = belief.known != (draw.random() < self._mix.noise)
         text = self._said(hop, belief.value, belief.known)
-        shown = "" if told or not self._mix.checks else self._phrases.checked[0 if belief.known else 1]
+        shown = "" if told or not self._mix.checks else self._phrases.check(belief.known)
         script.think(text, sure=sure, opening=opening, shown=shown)
         return belief.value
 

@@ -56,6 +56,9 @@ class Phrases:
     failed: str
     stop: str
 
+    def check(self, right: bool) -> str:
+        return self.checked[0 if right else 1]
+
     def join(self, template: str, **values: str) -> str:
         """The template's text. Values that stand for several words carry their own separators."""
         return self.separator.join(word.format(**values) for word in template.split(" "))
