@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 TORCH := $(shell sed -n 's/^torch==//p' constraints.txt)
 INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python --constraint constraints.txt
 
-.PHONY: train test install
+.PHONY: train test test-crash install
 
 train: install
 	$(BIN)/outfox train $(ARGS)
@@ -20,6 +20,10 @@ test: $(VENV)/.test
 	$(BIN)/pyright
 	$(BIN)/lint-imports
 	OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses 2 --dist loadfile
+
+# A run killed at each of its durable operations, with a full disk at each, and at 200 instants.
+test-crash: $(VENV)/.test
+	OUTFOX_TEST_CRASH=all OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses 2 tests/crash
 
 install: $(VENV)/.package
 

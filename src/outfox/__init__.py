@@ -10,7 +10,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from outfox.cli.train import train
+    from outfox.cli.train import resume, train
     from outfox.core.types import Trajectory
     from outfox.evaluation.evaluate import evaluate
     from outfox.rewards.lift import signal
@@ -20,12 +20,13 @@ if TYPE_CHECKING:
 
     open_run = RunFolder.open
 
-__all__ = ["Trajectory", "evaluate", "open_run", "score", "signal", "tool", "train"]
+__all__ = ["Trajectory", "evaluate", "open_run", "resume", "score", "signal", "tool", "train"]
 
 _HOMES = {
     "Trajectory": "outfox.core.types:Trajectory",
     "evaluate": "outfox.evaluation.evaluate:evaluate",
     "open_run": "outfox.store.run_folder:RunFolder.open",
+    "resume": "outfox.cli.train:resume",
     "score": "outfox.rewards.score:score",
     "signal": "outfox.rewards.lift:signal",
     "tool": "outfox.worlds.tools.function:tool",

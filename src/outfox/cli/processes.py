@@ -21,6 +21,7 @@ from outfox.cli.run import Outcome, run
 from outfox.core.config import RecipeFile
 from outfox.core.errors import OutfoxError
 from outfox.learning.ranks import GlooRanks, begin_worker, use_threads
+from outfox.store.files import writable
 from outfox.store.run_folder import RunFolder
 
 _NOTICED = 5.0
@@ -56,7 +57,7 @@ def run_alone_or_together(
     Raises OutfoxError, naming the process, where another one ends too soon.
     """
     use_threads(system.recipe.threads)
-    with folder.lock(), display.warnings():
+    with writable(folder.path), folder.lock(), display.warnings():
         if system.recipe.processes == 1:
             outcome = asyncio.run(run(system, folder, display))
         else:

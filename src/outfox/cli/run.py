@@ -147,7 +147,12 @@ async def _evaluated(
         return made.measures
     last = BEFORE if name == "before" else step - 1
     recalled: dict[str, JSON] = asdict(made.measures.closed_book_recall)
+    # Events first: an evaluation is finished once it is stored, and then nothing of it is missing.
     folder.add_event("evaluation", step=last, of=name, closed_book_recall=recalled)
+    if name == "before":
+        gate = decision_gate(made.groups)
+        display.say(str(gate))
+        folder.add_event("gates", step=last, of=name, decision=gate.estimate.value)
     folder.add_evaluation(
         name,
         last,
@@ -155,10 +160,6 @@ async def _evaluated(
         credits=made.credits,
         decode=system.codec.decode,
     )
-    if name == "before":
-        gate = decision_gate(made.groups)
-        display.say(str(gate))
-        folder.add_event("gates", step=last, decision=gate.estimate.value)
     return made.measures
 
 

@@ -13,7 +13,7 @@ from outfox.build import assemble
 from outfox.cli import verb
 from outfox.cli.contrast import run_comparison
 from outfox.cli.display import Display
-from outfox.cli.folders import create_folder
+from outfox.cli.folders import create_folder, reopen_folder
 from outfox.cli.processes import run_alone_or_together
 from outfox.core.comparison import load_comparison
 from outfox.core.config import RecipeFile, load_recipe
@@ -58,7 +58,7 @@ def command(
         return
     file = load_recipe(recipe, overrides) if resume is None else _recipe_of(Path(resume))
     system = assemble(file, allow_user_code=not no_user_code)
-    folder = create_folder(system) if resume is None else RunFolder.open(resume)
+    folder = create_folder(system) if resume is None else reopen_folder(resume, display)
     display.say(f"run folder {folder.path}")
     try:
         outcome = run_alone_or_together(file, system, folder, display)
@@ -88,6 +88,18 @@ def train(
     system = assemble(file, allow_user_code=allow_user_code)
     folder = create_folder(system)
     run_alone_or_together(file, system, folder, Display())
+    return folder
+
+
+def resume(run: str | Path, *, allow_user_code: bool = True) -> RunFolder:
+    """Go on with a run from its newest checkpoint, to its end; returns the run folder.
+
+    Raises DataError where the folder holds no run, or another process is writing it.
+    """
+    display = Display()
+    file, folder = _recipe_of(Path(run)), reopen_folder(run, display)
+    system = assemble(file, allow_user_code=allow_user_code)
+    run_alone_or_together(file, system, folder, display)
     return folder
 
 

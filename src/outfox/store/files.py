@@ -2,15 +2,48 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
-from outfox.core.errors import DataError
+from safetensors import SafetensorError
+
+from outfox.core.errors import ConfigError, DataError, OutfoxError
 from outfox.core.types import JSON
+
+_FULL = {errno.ENOSPC: "the disk is full", errno.EDQUOT: "the quota is used up"}
+_CLOSED = (errno.EROFS, errno.EACCES, errno.EPERM)
+_OS_ERROR = re.compile(r"os error (\d+)")
+
+
+@contextmanager
+def writable(folder: Path) -> Generator[None]:
+    """Around all that writes a run folder: what the system refuses becomes one clear error.
+
+    Raises ConfigError where the folder may not be written, OutfoxError where the disk is full.
+    """
+    try:
+        yield
+    except (OSError, SafetensorError) as error:
+        found = _OS_ERROR.search(str(error))  # of safetensors, which writes by itself
+        number = error.errno if isinstance(error, OSError) else int(found[1]) if found else 0
+        if number in _CLOSED:
+            raise ConfigError(
+                f"a run writes its folder; {folder} cannot be written ({error}): change its "
+                "permissions, or choose another run.dir"
+            ) from error
+        if number in _FULL:
+            raise OutfoxError(
+                f"{_FULL[number]}: {folder} could not be written ({error}); what was finished is "
+                f"kept: make room, then go on with outfox train --resume {folder}"
+            ) from error
+        raise
 
 
 def write_whole(path: Path, data: bytes | str) -> None:

@@ -87,7 +87,9 @@ class RunFolder:
                 f"{' with other settings: ' + '; '.join(changed) if changed else ''}: "
                 "resume it with --resume, or choose another run.dir"
             )
-        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        # A run that died before its run.yaml was there left a part of it, and nothing else.
+        leftovers = _leftovers(folder)
+        if folder.exists() and (not folder.is_dir() or {*folder.iterdir()} - {*leftovers}):
             raise ConfigError(
                 f"a run begins in an empty folder; {folder} holds something else: "
                 "choose another run.dir"
@@ -95,14 +97,15 @@ class RunFolder:
         about = {
             "format": FORMAT,
             "seed": config.get("seed"),
-            "versions": {"python": platform.python_version(), **_versions()},
-            "machine": {"system": platform.system(), "type": platform.machine()},
+            **made_with(),
             "threads": threads,
             "processes": processes,
             "files": {str(file): _file_hash(file) for file in files},
             "folders": [str(folder.absolute()) for folder in folders],
             "config": dict(config),
         }
+        for leftover in leftovers:
+            _remove(leftover)
         folder.mkdir(parents=True, exist_ok=True)
         write_whole(folder / "run.yaml", dump_yaml(about))
         append_line(folder / "timings.jsonl", {"started": datetime.now(UTC).isoformat()})
@@ -280,8 +283,8 @@ class RunFolder:
     def rewind(self, step: int) -> None:
         """Drop every reinforcement step after `step`, and what a crash left half-written.
 
-        Lines of other stages (a cold start) stay, unless `step` is -1: then the run begins anew.
-        Lines without stage and step stay.
+        Lines of other stages (a cold start) stay, and evaluations before the first step, unless
+        `step` is -1: then the run begins anew. Lines without stage and step stay.
         """
         for name in _LINES:
             keep_lines(self.path / name, lambda row: _at_most(row, step))
@@ -291,8 +294,8 @@ class RunFolder:
                 if number > step:
                     _remove(entry)
         self._rewind_evaluations(step)
-        for leftover in list(self.path.rglob(".*.tmp")):
-            leftover.unlink()
+        for leftover in _leftovers(self.path):
+            _remove(leftover)
 
     def _rewind_evaluations(self, step: int) -> None:
         folder, finished = self.path / "evaluations", set(self.evaluations())
@@ -300,10 +303,14 @@ class RunFolder:
         late = {
             name
             for name in names
-            if name not in finished or step_of(folder / name / "trajectories.parquet") > step
+            if name not in finished
+            or step < 0
+            or step_of(folder / name / "trajectories.parquet") > step
         }
         for name in late:
             _remove(folder / name)
+        whole = finished - late
+        keep_lines(self.path / "events.jsonl", lambda row: row.get("of", "") in {"", *whole})
         summary = self.summary()
         if late & set(summary):
             self.write_summary({k: v for k, v in summary.items() if k not in late})
@@ -332,9 +339,9 @@ def content_hash(value: JSON) -> str:
 
 def _at_most(row: Mapping[str, JSON], limit: int) -> bool:
     step = row.get("step")
-    if row.get("stage", "reinforce") != "reinforce":
-        return limit >= 0
-    return step is None or step <= limit
+    if limit < 0:
+        return step is None and "stage" not in row
+    return row.get("stage", "reinforce") != "reinforce" or step is None or step <= limit
 
 
 def _numbered(folder: Path) -> Iterator[tuple[int, Path]]:
@@ -344,11 +351,25 @@ def _numbered(folder: Path) -> Iterator[tuple[int, Path]]:
             yield int(match[1]), entry
 
 
+def _leftovers(folder: Path) -> list[Path]:
+    """What a crash left half-written: files and folders under a temporary name."""
+    found = [entry for end in ("tmp", "old") for entry in folder.rglob(f".*.{end}")]
+    return [entry for entry in found if not {*entry.parents} & {*found}]
+
+
 def _remove(entry: Path) -> None:
     if entry.is_dir():
         shutil.rmtree(entry)
     else:
         entry.unlink()
+
+
+def made_with() -> dict[str, JSON]:
+    """What the bits of a run depend on besides its settings: versions and the kind of machine."""
+    return {
+        "versions": {"python": platform.python_version(), **_versions()},
+        "machine": {"system": platform.system(), "type": platform.machine()},
+    }
 
 
 def _versions() -> dict[str, str]:

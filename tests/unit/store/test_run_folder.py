@@ -173,6 +173,9 @@ def test_rewind_drops_everything_after_the_step(run):
     run.add_evaluation("after", 3, [scored(3)])
     run.write_summary({"before": {"accuracy": 0.4}, "after": {"accuracy": 0.9}})
     (run.path / "trajectories" / ".step-000004.parquet.1.tmp").write_text("half")
+    for half in (".step-000004.tmp", ".step-000003.old"):
+        (run.path / "checkpoints" / half).mkdir()
+        (run.path / "checkpoints" / half / ".model.tmp").write_text("half")
     (run.path / "evaluations" / "half").mkdir()
     run.rewind(1)
     assert [(row["stage"], row["step"]) for row in run.metrics()] == [
@@ -187,7 +190,7 @@ def test_rewind_drops_everything_after_the_step(run):
     assert len(list((run.path / "scores" / "abc").iterdir())) == 2
     assert run.evaluations() == ["before"]
     assert run.summary() == {"before": {"accuracy": 0.4}}
-    assert not list(run.path.rglob("*.tmp"))
+    assert not list(run.path.rglob(".*"))
     assert not (run.path / "evaluations" / "half").exists()
     fill(run, [2])
     assert run.steps() == [0, 1, 2]
@@ -200,6 +203,31 @@ def test_rewind_to_before_the_first_step_drops_the_cold_start_too(run):
     fill(run, [0])
     run.rewind(-1)
     assert run.metrics() == run.timings() == []
+
+
+def test_rewind_to_before_the_first_step_drops_the_first_evaluation_too(run):
+    """The run begins anew: what follows comes in the order of a run that nothing interrupted."""
+    run.add_event("evaluation", step=-1, of="before")
+    run.add_evaluation("before", -1, [scored(-1)])
+    run.rewind(-1)
+    assert run.events() == []
+    assert run.evaluations() == []
+
+
+def test_events_of_an_evaluation_that_was_not_stored_are_dropped(run):
+    fill(run, [0])
+    for name in ("before", "after"):
+        run.add_event("evaluation", step={"before": -1, "after": 0}[name], of=name)
+    run.add_evaluation("before", -1, [scored(-1)])
+    run.rewind(0)
+    assert [row["of"] for row in run.events() if row["event"] == "evaluation"] == ["before"]
+
+
+def test_a_run_that_died_before_it_had_begun_begins_afresh(tmp_path):
+    (tmp_path / ".run.yaml.17.tmp").write_text("format: ")
+    run = RunFolder.create(tmp_path, {"seed": 3})
+    assert RunFolder.open(tmp_path).config == run.config
+    assert not list(tmp_path.glob(".*"))
 
 
 def test_two_runs_write_equal_shards(tmp_path):
