@@ -55,7 +55,8 @@ def _is_direct(c: Candidate) -> bool:
 
 
 def _is_two_hops(c: Candidate) -> bool:
-    return _hops(c) >= 2 and c.episode.right and c.episode.answerable and c.episode.calls >= 1
+    chain = _hops(c) >= 2 and not c.episode.kind.startswith(("conflict", "disputed"))
+    return chain and c.episode.right and c.episode.answerable and c.episode.calls >= 1
 
 
 def _is_conflict(c: Candidate) -> bool:
