@@ -16,6 +16,7 @@ from typing import Any, TypeVar, cast
 
 from outfox.core.config import Part, RecipeFile, merge, to_data, validate
 from outfox.core.errors import ConfigError, did_you_mean
+from outfox.core.folders import find
 from outfox.core.parts import Parts
 from outfox.core.protocols import Codec, Credit, Engine, Sampling, Tool, Trainer
 from outfox.core.ranks import ALONE, Ranks
@@ -35,6 +36,7 @@ from outfox.rewards.solvability import Solvability, SolvabilityLabels, WorldSolv
 from outfox.rollout.group import RolloutPlan
 from outfox.rollout.limits import Limits
 from outfox.rollout.readings import READINGS, Reading
+from outfox.worlds.tasks.formats import make_format
 from outfox.worlds.tools.function import FunctionTool, tool
 from outfox.worlds.world import DemonstrationSource, Supplies, World
 
@@ -212,6 +214,7 @@ def _supplies(recipe: Recipe, parts: Parts, folders: tuple[Path, ...]) -> Suppli
         tools=tuple(tools),
         tasks=_found(recipe.tasks.path, folders),
         corpus=_found(recipe.corpus.path, folders),
+        format=make_format(recipe.tasks.format, parts),
     )
 
 
@@ -240,11 +243,7 @@ def _tool(parts: Parts, part: Part, where: str) -> Callable[[], Tool]:
 
 
 def _found(path: str | None, folders: tuple[Path, ...]) -> Path | None:
-    """A path of the recipe is meant from the current folder, else from the recipe's own."""
-    if path is None:
-        return None
-    tried = [base / Path(path).expanduser() for base in (Path(), *folders)]
-    return next((each for each in tried if each.exists()), tried[0])
+    return None if path is None else find(path, folders)
 
 
 def _model(recipe: Recipe, world: World, folders: tuple[Path, ...]) -> LoadedModel:

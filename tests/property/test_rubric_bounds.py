@@ -79,6 +79,7 @@ def trees(draw: st.DrawFn) -> dict[str, Any]:
     w = draw(st.floats(0.1, 3))
     if_right, if_not_right = side(), side()
     scheduled = sorted({*if_right["deduct"], *if_not_right["deduct"]})
+    task_w = draw(st.sampled_from([None, [0.5, 2.0]]))
     return {
         "version": 1,
         "gates": draw(st.sampled_from([[], ["g"]])),
@@ -86,7 +87,8 @@ def trees(draw: st.DrawFn) -> dict[str, Any]:
             "wrong": -w,
             "unsupported": draw(st.none() | st.floats(-3, 1)),
             "abstain": {"after_call": draw(st.floats(-1, 1)), "without_call": -w / 2},
-            "task_w": draw(st.sampled_from([None, [0.5, 2.0]])),
+            "task_w": task_w,
+            "graded": task_w is None and draw(st.booleans()),
         },
         "if_right": if_right,
         "if_not_right": if_not_right,

@@ -12,11 +12,14 @@ from typing import Annotated
 import typer
 
 from outfox.cli import verb
-from outfox.core.config import RECIPES
-from outfox.core.parts import built_ins
+from outfox.core.config import RECIPES, Part, load_yaml
+from outfox.core.config import validate as checked
+from outfox.core.parts import Parts, built_ins
 from outfox.core.types import JSON
 from outfox.worlds.retrieval.corpus import load_corpus
-from outfox.worlds.tasks.rows import load_tasks
+from outfox.worlds.tasks.formats import make_format
+from outfox.worlds.tasks.formats.auto import whose
+from outfox.worlds.tasks.rows import load_tasks, rows_of
 
 app = verb("Example: outfox data validate questions.jsonl")
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -29,9 +32,9 @@ def data() -> None:
 
 @app.command("list", epilog="Example: outfox data list --json")
 def list_data(as_json: AsJson = False) -> None:
-    """List the shipped recipes, worlds and task sources."""
+    """List the shipped recipes, worlds, task sources, row formats and reward adapters."""
     rows = [{"kind": "recipe", "name": p.stem, "about": _comment(p)} for p in _recipes()]
-    for family in ("world", "tasks"):
+    for family in ("world", "tasks", "format", "adapter"):
         rows += [
             {"kind": family, "name": name, "about": _docstring(module)}
             for name, module in built_ins(family).items()
@@ -47,6 +50,9 @@ def list_data(as_json: AsJson = False) -> None:
 def validate(
     path: Annotated[Path, typer.Argument(help="A .jsonl or .parquet file of tasks.")],
     corpus: Annotated[bool, typer.Option("--corpus", help="The file is a corpus.")] = False,
+    format: Annotated[
+        str, typer.Option(help="How the rows are written, as in tasks.format.")
+    ] = "auto",
     as_json: AsJson = False,
 ) -> None:
     """Check a task file or a corpus row by row."""
@@ -55,11 +61,23 @@ def validate(
         report: dict[str, JSON] = {"path": str(path), "documents": len(documents)}
         told = f"{path}: {len(documents)} documents, all usable"
     else:
-        tasks = load_tasks(path)
+        part = checked(Part, load_yaml(format), where="--format")
+        tasks = load_tasks(path, make_format(part, Parts()))
         kinds = Counter(str(task.metadata.get("kind", "-")) for task in tasks)
-        report = {"path": str(path), "tasks": len(tasks), "kinds": dict(sorted(kinds.items()))}
-        told = f"{path}: {len(tasks)} tasks, all usable"
+        written = _formats(path) if part.type == "auto" else part.type
+        report = {
+            "path": str(path),
+            "format": written,
+            "tasks": len(tasks),
+            "kinds": dict(sorted(kinds.items())),
+        }
+        told = f"{path}: {len(tasks)} tasks, all usable (format {written})"
     typer.echo(json.dumps(report, ensure_ascii=False) if as_json else told)
+
+
+def _formats(path: Path) -> str:
+    """What the columns of the rows say."""
+    return ", ".join(sorted({str(whose(row)) for _, row in rows_of(path)}))
 
 
 def _recipes() -> list[Path]:

@@ -1,9 +1,10 @@
-"""Folders of the user's machine."""
+"""Folders of the user's machine, and files in them."""
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 
@@ -16,3 +17,12 @@ def cache_folder() -> Path:
     if sys.platform == "darwin":
         return Path("~/Library/Caches/outfox").expanduser()
     return Path("~/.cache/outfox").expanduser()
+
+
+def find(path: str | Path, folders: Sequence[Path]) -> Path:
+    """A path of the recipe: meant from the current folder, else from the recipe's own.
+
+    Where it is in none, the path from the current folder, so that a message can name it.
+    """
+    tried = [base / Path(path).expanduser() for base in (Path(), *folders)]
+    return next((each for each in tried if each.exists()), tried[0])

@@ -263,6 +263,8 @@ class SignalContext:
     supported: tuple[bool | None, ...] = ()
     """Per sibling: does retrieved text support its answer?"""
     settings: Mapping[str, JSON]
+    step: int = 0
+    """Where the training stands, as the rubric's schedules count."""
 
 
 class Signal(Protocol):

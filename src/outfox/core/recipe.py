@@ -49,6 +49,15 @@ class PathSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TaskSettings:
+    """Rows of the user's own."""
+
+    path: str | None = None
+    format: Annotated[Part, InFamily("format")] = field(default_factory=lambda: Part(type="auto"))
+    """How the rows are written; `auto`: as their columns say."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ModelSettings:
     """The policy's model: a folder or hub name, or a tiny one built from the world's words."""
 
@@ -171,7 +180,7 @@ class Recipe:
     cache: CacheSettings = field(default_factory=CacheSettings)
     world: Annotated[Part, InFamily("world")]
     """What the policy acts in."""
-    tasks: PathSettings = field(default_factory=PathSettings)
+    tasks: TaskSettings = field(default_factory=TaskSettings)
     corpus: PathSettings = field(default_factory=PathSettings)
     tools: tuple[Annotated[Part, InFamily("tool")], ...] = ()
     """Tools besides the world's own."""

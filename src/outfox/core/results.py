@@ -19,6 +19,8 @@ class Value:
     value: float
     per_turn: tuple[float, ...] | None = None
     why: str = ""
+    details: Mapping[str, float] | None = None
+    """What it is made of, by name; measured beside it, without a say in the total."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from outfox.core.results import ScoredGroup
+from outfox.core.results import ScoredGroup, Value
 from outfox.evaluation.metrics import measure
 
 SHOWN = (
@@ -28,7 +28,8 @@ SHOWN = (
 
 
 def behaviour(groups: Sequence[ScoredGroup]) -> dict[str, float]:
-    """`behaviour/<measure>`, `parts/<part>/mean`, `stop/<reason>`, `tools/*`, `completions/*`.
+    """`behaviour/<measure>`, `parts/<part>/mean`, `stop/<reason>`, `tools/*`, `completions/*`,
+    and `rewards/<signal>/<detail>/mean` of signals that say what their value is made of.
 
     Parts are the contributions to the total, over scored episodes: they sum to `reward`. A score's
     first part is its outcome (`parts/outcome/mean`), unless a gate fired; the others go by their
@@ -39,6 +40,7 @@ def behaviour(groups: Sequence[ScoredGroup]) -> dict[str, float]:
     found |= {f"stop/{reason}": share for reason, share in measures.stops.items()}
     return {name: value for name, value in found.items() if value is not None} | {
         **_parts(groups),
+        **_details(groups),
         **_tools(groups),
     }
 
@@ -50,6 +52,16 @@ def _parts(groups: Sequence[ScoredGroup]) -> dict[str, float]:
         for index, (name, value) in enumerate(score.parts.items()):
             sums["outcome" if index == 0 and score.gate is None else name] += value
     return {f"parts/{name}/mean": total / len(scored) for name, total in sorted(sums.items())}
+
+
+def _details(groups: Sequence[ScoredGroup]) -> dict[str, float]:
+    found: dict[str, list[float]] = defaultdict(list)
+    for score in (score for group in groups for score in group.scores):
+        for name, result in score.results.items():
+            details = result.details or {} if isinstance(result, Value) else {}
+            for detail, value in details.items():
+                found[f"rewards/{name}/{detail}/mean"].append(value)
+    return {name: sum(values) / len(values) for name, values in sorted(found.items())}
 
 
 def _tools(groups: Sequence[ScoredGroup]) -> dict[str, float]:

@@ -109,6 +109,8 @@ class RubricTree:
         return hull(self.bounds_of(case) for case in CASES)
 
     def _case_interval(self, case: Case) -> Interval:
+        if self.tree.outcome.graded:
+            return Interval(*self._signals[self.tree.outcome.signal].range)
         value = case_value(case, self.tree.outcome)
         scales = self.tree.outcome.task_w
         if scales is None or value >= 0:
@@ -122,10 +124,10 @@ class RubricTree:
     # -- scoring ----------------------------------------------------------------------------------
     def score(self, group: Group, *, step: int) -> tuple[Score, ...]:
         """One score per trajectory, in order. `step` places scheduled weights on their ramps."""
-        verdicts = [self._judge(trajectory, group) for trajectory in group.trajectories]
+        verdicts = [self._judge(trajectory, group, step) for trajectory in group.trajectories]
         return tuple(
             self._score(
-                trajectory, verdict, self._measure(trajectory, verdict, verdicts, group), step
+                trajectory, verdict, self._measure(trajectory, verdict, verdicts, group, step), step
             )
             for trajectory, verdict in zip(group.trajectories, verdicts, strict=True)
         )
@@ -140,7 +142,7 @@ class RubricTree:
     def restore(self, state: JSON) -> None:
         self.budgets.restore(cast("dict[str, JSON]", state)["budgets"])
 
-    def _judge(self, trajectory: Trajectory, group: Group) -> Verdict:
+    def _judge(self, trajectory: Trajectory, group: Group, step: int) -> Verdict:
         task, node = trajectory.task, self.tree.outcome
         solvable = self._solvability.of(task) if self._solvability else "undetermined"
         must_ground = self.tree.must_ground or bool(task.metadata.get("must_ground"))
@@ -158,6 +160,7 @@ class RubricTree:
             solvable=solvable,
             must_ground=must_ground,
             settings=self._settings[node.signal],
+            step=step,
         )
         result = _call(self._signals[node.signal], trajectory, context)
         case, support = judge(trajectory, result, node=node, must_ground=must_ground)
@@ -166,7 +169,12 @@ class RubricTree:
         )
 
     def _measure(
-        self, trajectory: Trajectory, verdict: Verdict, verdicts: list[Verdict], group: Group
+        self,
+        trajectory: Trajectory,
+        verdict: Verdict,
+        verdicts: list[Verdict],
+        group: Group,
+        step: int,
     ) -> dict[str, SignalResult]:
         """Every signal of the tree, as measured; of a failed episode only that it failed."""
         outcome = self.tree.outcome.signal
@@ -181,6 +189,7 @@ class RubricTree:
                 right=tuple(each.right for each in verdicts),
                 supported=tuple(each.support for each in verdicts),
                 settings=self._settings[name],
+                step=step,
             )
             results[name] = (
                 verdict.result if name == outcome else _call(signal, trajectory, context)
@@ -220,7 +229,10 @@ class RubricTree:
     ) -> Score:
         node, _ = self._side(case)
         value = case_value(case, self.tree.outcome)
-        if value < 0:
+        measured = results[self.tree.outcome.signal]
+        if self.tree.outcome.graded and isinstance(measured, Value):
+            value = measured.value
+        elif value < 0:
             try:
                 value *= task_scale(trajectory.task, self.tree.outcome)
             except DataError as error:

@@ -11,11 +11,13 @@ from inspect import isfunction
 from pathlib import Path
 from typing import Any
 
+from outfox.core.config import Part
 from outfox.core.errors import ConfigError
 from outfox.core.parts import Parts
 from outfox.core.protocols import Signal
 from outfox.core.results import Score
 from outfox.core.types import JSON, Group, Trajectory
+from outfox.rewards.lift import LiftedSignal
 from outfox.rewards.rubric import RubricTree
 from outfox.rewards.solvability import SolvabilityLabels, WorldSolvability
 from outfox.rewards.tree import Tree, load_tree
@@ -31,18 +33,29 @@ RAMPS_DONE = sys.maxsize
 def make_rubric(source: Source, parts: Parts, solvability: SolvabilityLabels) -> RubricTree:
     """The rubric; its `path.py:name` and `module:name` signals are loaded. Raises ConfigError."""
     tree = source if isinstance(source, Tree) else load_tree(source)
-    own = {name: _own(name, parts) for name in tree.signals if ":" in name}
+    own = {
+        name: _own(name, tree.settings.get(name, {}), parts) for name in tree.signals if ":" in name
+    }
     return RubricTree(tree, solvability=solvability, signals=own)
 
 
-def _own(name: str, parts: Parts) -> Signal:
+def _own(name: str, settings: Mapping[str, JSON], parts: Parts) -> Signal:
     found: Any = parts.load("signal", name, where="rubric")
+    if "adapter" in settings and not isinstance(found, LiftedSignal):
+        return _adapted(found, name, dict(settings), parts)
     if isfunction(found):
         raise ConfigError(
             f"rubric: a signal says its range and family; '{name}' is a plain function: write "
-            "@outfox.signal(range=(0, 1), family=...) above it"
+            "@outfox.signal(range=(0, 1), family=...) above it, or say how it is called: "
+            f"settings: {{'{name}': {{adapter: plain}}}}"
         )
     return found
+
+
+def _adapted(function: Any, name: str, settings: dict[str, JSON], parts: Parts) -> Signal:
+    """A reward function of another system, called as that system calls it."""
+    part = Part(type=str(settings.pop("adapter")), settings=settings)
+    return parts.make("adapter", part, function, name, where=f"rubric.settings.{name}")
 
 
 def score(

@@ -52,6 +52,8 @@ class OutcomeNode:
     signal: str = "typed_match"
     right_from: float = 1.0
     """The outcome signal's least value that counts as right."""
+    graded: bool = False
+    """True: an episode's value is what the signal measured, and the table below is not read."""
     right: float = 1.0
     wrong: float = -0.5
     """Also the value of an episode that ended without an answer."""
@@ -225,6 +227,8 @@ def _check_outcome(outcome: OutcomeNode, where: str) -> None:
         )
     if outcome.task_w is None:
         return
+    if outcome.graded:
+        raise ConfigError(f"{where}.task_w: scales the table, which `graded` leaves unread")
     low, high = outcome.task_w
     if not 0 < low <= high:
         raise ConfigError(f"{where}.task_w: must be [low, high] with 0 < low <= high")

@@ -13,6 +13,8 @@ from outfox.core.protocols import Codec, EnvironmentFactory, Retriever, TaskSour
 from outfox.core.results import Demonstration, Event
 from outfox.core.seeding import rng
 from outfox.core.types import Opening, Task
+from outfox.worlds.tasks.columns import RowFormat
+from outfox.worlds.tasks.formats.auto import ANY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,3 +140,5 @@ class Supplies:
     tasks: Path | None = None
     """Rows of the user's own."""
     corpus: Path | None = None
+    format: RowFormat = ANY
+    """How the rows are written."""

@@ -25,10 +25,11 @@ def test_good_tasks_are_counted_by_kind(tmp_path: Path, capsys: pytest.CaptureFi
         {"question": "Capital of Chad?", "answer": "N'Djamena", "kind": "one"},
     )
     assert run("validate", str(path)) == 0
-    assert capsys.readouterr().out == f"{path}: 2 tasks, all usable\n"
+    assert capsys.readouterr().out == f"{path}: 2 tasks, all usable (format rows)\n"
     assert run("validate", str(path), "--json") == 0
     assert json.loads(capsys.readouterr().out) == {
         "path": str(path),
+        "format": "rows",
         "tasks": 2,
         "kinds": {"one": 2},
     }
@@ -41,6 +42,18 @@ def test_a_missing_column_is_told_with_its_row(tmp_path: Path, capsys: pytest.Ca
     assert "row 2" in told
     assert "'answer'" in told
     assert told.count("\n") == 1
+
+
+def test_rows_of_another_system_are_checked_as_its_format_says(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    path = write(tmp_path / "q.jsonl", {"problem": "2 + 3?", "answer": "5"})
+    assert run("validate", str(path)) == 2
+    assert "set tasks.format" in capsys.readouterr().err
+    assert run("validate", str(path), "--format", "{type: easyr1, prompt_key: problem}") == 0
+    assert capsys.readouterr().out == f"{path}: 1 tasks, all usable (format easyr1)\n"
+    assert run("validate", str(path), "--format", "easyr2") == 2
+    assert "Did you mean 'easyr1'" in capsys.readouterr().err
 
 
 def test_a_corpus_is_checked_and_an_empty_one_refused(

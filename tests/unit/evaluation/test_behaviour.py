@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from outfox.core.results import Score, ScoredGroup
+from outfox.core.results import Score, ScoredGroup, Value
 from outfox.core.types import Document, Group, Message, Task
 from outfox.evaluation.behaviour import behaviour
 from outfox.testing.store import Move, Words, made_up
@@ -53,6 +53,25 @@ def test_gate_is_no_outcome():
     found = behaviour([ScoredGroup(group=group, scores=(score,))])
     assert found["parts/leak/mean"] == -2.0
     assert "parts/outcome/mean" not in found
+
+
+def test_details_of_signals_are_averaged_over_what_has_them():
+    prompt = (Message(role="user", content="?"),)
+    task = Task(task_id="a", prompt=prompt, reference="x")
+    members = tuple(made_up(task, [], words=WORDS, sibling=i) for i in range(3))
+    values = (
+        Value(value=1.0, details={"f1": 0.5}),
+        Value(value=0.0, details={"f1": 0.0}),
+        Value(value=1.0),
+    )
+    scores = tuple(
+        Score(total=v.value, outcome="right", results={"mine.py:f": v}, parts={"f": v.value})
+        for v in values
+    )
+    found = behaviour(
+        [ScoredGroup(group=Group(group_id="0/a", trajectories=members), scores=scores)]
+    )
+    assert found["rewards/mine.py:f/f1/mean"] == 0.25
 
 
 def test_nothing_played():

@@ -35,3 +35,9 @@ def test_a_mean_counts_the_episodes_that_have_a_value():
 def test_a_signal_that_never_applies_is_absent():
     assert signal_means([group("a", NotApplicable(), SignalError(why="broken"))]) == {}
     assert signal_means([]) == {}
+
+
+def test_details_stand_beside_their_signal():
+    found = signal_means([group("a", Value(value=1.0, details={"f1": 0.5}), Value(value=0.0))])
+    assert found["mine.py:loud"].value == 0.5
+    assert found["mine.py:loud/f1"].value == 0.5

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from outfox.core.errors import ConfigError
-from outfox.core.protocols import Rubric, Stateful
+from outfox.core.protocols import Rubric, SignalContext, Stateful
 from outfox.core.results import (
     NotApplicable,
     Score,
@@ -15,8 +15,9 @@ from outfox.core.results import (
     SignalTimeout,
     Value,
 )
-from outfox.core.types import JSON, Document, Group, Task
+from outfox.core.types import JSON, Document, Group, Task, Trajectory
 from outfox.rewards.intervals import Interval
+from outfox.rewards.lift import signal
 from outfox.rewards.rubric import RubricTree
 from outfox.rewards.solvability import Provenance, Solvability, WorldSolvability
 from outfox.testing.rewards import FakeSignal, Move, group, task, trajectory
@@ -55,6 +56,34 @@ def test_deductions_are_capped_and_parts_sum_to_the_total() -> None:
     full = one(rubric({"if_right": two}, fake("a", 1.0), fake("b", 1.0)), RIGHT)
     assert full.total == pytest.approx(0.5)
     assert full.parts == pytest.approx({"typed_match": 1.0, "a": -0.25, "b": -0.25})
+
+
+def test_a_graded_outcome_is_its_own_value() -> None:
+    tree: dict[str, JSON] = {
+        "outcome": {"signal": "a", "graded": True, "right_from": 0.5},
+        "if_right": {"cap": 1.0, "deduct": {"b": 0.1}},
+    }
+    for value, outcome, total in ((0.75, "right", 0.65), (0.25, "wrong", 0.25)):
+        graded = rubric(tree, fake("a", value), fake("b", 1.0))
+        score = one(graded, RIGHT)
+        assert (score.outcome, score.total) == (outcome, pytest.approx(total))
+        assert score.parts["a"] == value
+        assert graded.bounds == (pytest.approx(-0.1), 1.0)
+    silent = one(rubric(tree, fake("a", 0.25), fake("b", 1.0)), "no tag")
+    assert (silent.outcome, silent.total) == ("unanswered", 0.25)
+
+
+def test_signals_are_told_the_step() -> None:
+    told: list[int] = []
+
+    @signal(range=(0, 1), family="cost")
+    def listens(trajectory: Trajectory, context: SignalContext) -> float:
+        told.append(context.step)
+        return 0.0
+
+    tree = {"version": 1, "if_right": {"cap": 1, "deduct": {"listens": 0.1}}}
+    RubricTree(tree, signals={"listens": listens}).score(group(chad(), [RIGHT]), step=7)
+    assert told == [7]
 
 
 def test_each_side_has_its_own_deductions() -> None:
@@ -214,6 +243,7 @@ def test_a_budget_prices_calls_under_the_cap_and_moves_once_per_step() -> None:
         ({"if_right": {"cap": 1, "deduct": {"tokens": 0.1}}}, "tokens has [0, inf]"),
         ({"if_right": {"cap": 1, "deduct": {"below": 0.1}}}, "below has [-1, 1]"),
         ({"outcome": {"signal": "needless_calls"}}, "scope group"),
+        ({"outcome": {"graded": True, "task_w": [1, 2]}}, "which `graded` leaves unread"),
         (
             {
                 "if_right": {"cap": 1, "deduct": {"needless_calls": 0.1}},

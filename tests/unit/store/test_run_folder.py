@@ -39,7 +39,7 @@ def scored(step, task_id="lyon", siblings=2):
         Score(
             total=1.0 - 0.25 * i,
             outcome="right",
-            results={"typed_match": Value(value=1.0)},
+            results={"typed_match": Value(value=1.0, details={"f1": 0.5})},
             parts={"outcome": 1.0, "needless_calls": -0.25 * i},
         )
         for i in range(siblings)

@@ -231,6 +231,12 @@ class RowDemonstrations:
 
     def _check(self) -> None:
         for row in self._all:
+            if not row.readable:
+                raise DataError(
+                    f"{row.where}: a cold start shows how a row is answered; the gold "
+                    f"{row.task.reference!r:.60} is none that can be written as an answer: set "
+                    "cold_start.steps=0 and model.path, or name its column in tasks.format"
+                )
             if not row.known and row.task.task_id not in self._found:
                 raise DataError(
                     f"{row.where}: a cold start shows how a row is answered; this one says neither "

@@ -62,7 +62,7 @@ def make(
     rows = labelled(
         [
             read_row(task, f"{tasks_path.name} row {number}", specs, unknown=words.unknown)
-            for number, task in load_rows(tasks_path).items()
+            for number, task in load_rows(tasks_path, supplies.format).items()
         ]
     )
     lexicon = make_lexicon(rows, documents, phrases=(words.unknown, words.nothing))
@@ -90,7 +90,7 @@ def make(
         retriever=retriever,
         demonstrations=demonstrator,
         lexicon=lexicon,
-        made_of=_hash(tasks_path, supplies.corpus),
+        made_of=_hash([row.task for row in rows], tasks_path, supplies.corpus),
     )
 
 
@@ -138,8 +138,11 @@ def _split(
     return shuffled[:count], shuffled[count:]
 
 
-def _hash(*files: Path | None) -> str:
+def _hash(tasks: Sequence[Task], *files: Path | None) -> str:
+    """Of the files, and of what was read from them: a format may be set otherwise."""
     digest = hashlib.blake2b(digest_size=16)
+    for task in tasks:
+        digest.update(repr((task.prompt, task.reference)).encode())
     for file in files:
         digest.update(hashlib.blake2b(file.read_bytes() if file else b"").digest())
     return digest.hexdigest()
@@ -149,7 +152,9 @@ def _searching(row: Shown) -> Shown:
     """A row that does not say what to call searches for its question."""
     if row.calls or row.known:
         return row
-    question = " ".join(row.task.prompt[-1].content.split())
+    stated = row.task.metadata.get("question")
+    asked = stated if isinstance(stated, str) else row.task.prompt[-1].content
+    question = " ".join(asked.split())
     return replace(
         row, calls=(ToolCall(id="call-0", name="search", arguments={"query": question}),)
     )

@@ -26,6 +26,8 @@ class Shown:
     answer: str
     """As it is written; the word for unknown where nothing can be asserted."""
     answerable: bool
+    readable: bool = True
+    """False where the gold has a shape that only a reward function of the user's own can read."""
     known: bool
     calls: tuple[ToolCall, ...]
     """What an honest policy calls, in order; empty where the row does not say."""
@@ -42,6 +44,7 @@ def read_row(task: Task, where: str, tools: Sequence[ToolSpec], *, unknown: str)
         where=where,
         answer=unknown if answer is None else answer,
         answerable=answer is not None,
+        readable=_readable(task.reference),
         known=known and answer is not None,
         calls=_calls(task.metadata.get("calls", []), where, {spec.name: spec for spec in tools}),
     )
@@ -78,6 +81,12 @@ def _answer(reference: JSON) -> str | None:
     if isinstance(gold, list | tuple):
         return ", ".join(str(item) for item in cast("Sequence[Any]", gold))
     return " ".join(str(gold).split())
+
+
+def _readable(reference: JSON) -> bool:
+    if isinstance(reference, Mapping):
+        return "answer" in reference
+    return reference is not None
 
 
 def _calls(written: Any, where: str, tools: Mapping[str, ToolSpec]) -> tuple[ToolCall, ...]:
