@@ -8,7 +8,7 @@ import pytest
 
 import outfox
 
-PUBLIC = ["Trajectory", "evaluate", "open_run", "score", "signal", "tool", "train"]
+PUBLIC = ["Trajectory", "evaluate", "open_run", "resume", "score", "signal", "tool", "train"]
 HEAVY = {"torch", "transformers", "vllm", "verl", "ray", "trl", "pyarrow", "bm25s"}
 
 PROBE = """

@@ -98,6 +98,8 @@ async def _prepare(system: System, folder: RunFolder, display: Display) -> int:
     if system.leads:
         folder.rewind(saved[-1] if saved else BEFORE)
     if saved:
+        if system.leads:
+            folder.keep_checkpoints(system.recipe.save.keep)  # It may have died before it did so.
         display.say(f"resuming after step {saved[-1]}")
         return saved[-1] + 1
     if system.recipe.cold_start.steps:
