@@ -90,14 +90,14 @@ def test_spans_cover_what_they_name(codec: Tags, text: str, after: bool, continu
 
 @given(st.lists(st.integers(0, 256 + 2 + 5 - 1), max_size=30))
 def test_offsets_fit_any_ids(ids: list[int]):
-    aligned = align(ids, PLAIN._decode, PLAIN._decode_after)
-    assert aligned.text == PLAIN._decode(ids)
+    aligned = align(ids, PLAIN._tokens.decode, PLAIN._piece)
+    assert aligned.text == PLAIN._tokens.decode(ids)
     assert len(aligned.starts) == len(aligned.ends) == len(ids)
     assert all(a <= b for a, b in zip(aligned.starts, aligned.starts[1:], strict=False))
     for place, char in enumerate(aligned.text):
         start, end = aligned.tokens(place, place + 1)
         assert start < end
-        assert char in PLAIN._decode(ids[start:end])
+        assert char in PLAIN._tokens.decode(ids[start:end])
 
 
 @given(CODECS, st.lists(TEXTS, min_size=1, max_size=3), st.integers(0, 60))

@@ -244,7 +244,12 @@ class Trajectory:
     @property
     def policy_tokens(self) -> int:
         """Number of policy-owned tokens over all ledgers."""
-        return sum(int(ledger.loss_mask.sum()) for ledger in self.ledgers)
+        return sum(
+            len(segment.token_ids)
+            for ledger in self.ledgers
+            for segment in ledger.segments
+            if segment.owner == "policy"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -108,16 +108,17 @@ def supported(trajectory: Trajectory) -> bool | None:
     answer = trajectory.answer
     if answer is None:
         return None
-    about = [document for document in returned(trajectory) if is_about(trajectory.task, document)]
+    task = trajectory.task
+    about = documents_about(task, returned(trajectory))
     if not about:
         return False
-    gold = parse_reference(trajectory.task.reference, row=trajectory.task.task_id)
-    asked = question(trajectory.task)
+    gold = parse_reference(task.reference, row=task.task_id)
+    asked = question(task)
     if gold.type in ("boolean", "multiple_choice") or states(gold, answer, asked):
-        evidence = set(labels(trajectory.task, "gold_evidence"))
+        evidence = set(labels(task, "gold_evidence"))
         return any(document.id in evidence for document in about) if evidence else None
     texts = [passage(document) for document in about]
-    needed = labels(trajectory.task, "to_support")
+    needed = labels(task, "to_support")
     if needed and match(gold, answer).right:
         return all(any(contains(text, name) for text in texts) for name in needed)
     if gold.type == "list" and gold.answer is not None:
@@ -127,12 +128,16 @@ def supported(trajectory: Trajectory) -> bool | None:
     return any(states(gold, answer, text) for text in texts)
 
 
-def is_about(task: Task, document: Document) -> bool:
-    """Is this document about the task, as far as its labels say?"""
+def documents_about(task: Task, documents: Iterable[Document]) -> list[Document]:
+    """Those of the documents that are about the task, as far as its labels say."""
     ids = {*labels(task, "relevant_ids"), *labels(task, "gold_evidence")}
     if not ids and not labels(task, "entities"):
-        return True
-    return document.id in ids or names_entity(task, passage(document))
+        return list(documents)
+    return [
+        document
+        for document in documents
+        if document.id in ids or names_entity(task, passage(document))
+    ]
 
 
 def passage(document: Document) -> str:

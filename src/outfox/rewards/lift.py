@@ -62,14 +62,11 @@ class LiftedSignal:
 
     def __call__(self, trajectory: Trajectory, context: SignalContext) -> SignalResult:
         arguments = (trajectory, context) if self.takes_context else (trajectory,)
-        row = f"{self.name} on {row_name(trajectory)}"
         try:
             returned = self.function(*arguments, **context.settings)
-        except TimeoutError as error:
-            return SignalTimeout(why=f"{row}: {error or 'did not answer in time'}")
         except Exception as error:  # user code may raise anything; it must not end the run
-            return SignalError(why=f"{row} raised {type(error).__name__}: {error}")
-        return typed(returned, self.range, row)
+            return failed(error, self.name, trajectory)
+        return typed(returned, self.range, self.name, trajectory)
 
 
 def row_name(trajectory: Trajectory) -> str:
@@ -77,29 +74,41 @@ def row_name(trajectory: Trajectory) -> str:
     return f"task {trajectory.task.task_id} (sibling {trajectory.sibling})"
 
 
-def typed(returned: object, bounds: tuple[float, float], row: str) -> SignalResult:
-    """Anything a scoring function may return, as a result. `row` names it in messages."""
+def failed(error: Exception, name: str, trajectory: Trajectory) -> SignalError | SignalTimeout:
+    """What the signal `name` raised, as a result."""
+    row = f"{name} on {row_name(trajectory)}"
+    if isinstance(error, TimeoutError):
+        return SignalTimeout(why=f"{row}: {error or 'did not answer in time'}")
+    return SignalError(why=f"{row} raised {type(error).__name__}: {error}")
+
+
+def typed(
+    returned: object, bounds: tuple[float, float], name: str, trajectory: Trajectory
+) -> SignalResult:
+    """Anything that the signal `name` may return, as a result."""
     match returned:
         case NotApplicable() | SignalError() | SignalTimeout():
             return returned
         case Value():
-            return _checked(returned, bounds, row)
+            result, fault = returned, _fault(returned.value, bounds)
         case bool() | int() | float() | np.bool_() | np.integer() | np.floating():
-            return _checked(Value(value=float(returned)), bounds, row)
+            result = Value(value=float(returned))
+            fault = _fault(result.value, bounds)
         case _:
             kind = type(returned).__name__
-            return SignalError(why=f"{row} returned {kind} {returned!r:.60}; return a number")
-
-
-def _checked(result: Value, bounds: tuple[float, float], row: str) -> SignalResult:
-    if math.isnan(result.value):
-        return SignalError(why=f"{row} returned NaN; return a number or NotApplicable")
-    low, high = bounds
-    if not low <= result.value <= high or math.isinf(result.value):
-        return SignalError(
-            why=f"{row} returned {result.value:g}, outside its range [{low:g}, {high:g}]"
-        )
+            result, fault = None, f"{kind} {returned!r:.60}; return a number"
+    if result is None or fault:
+        return SignalError(why=f"{name} on {row_name(trajectory)} returned {fault}")
     return result
+
+
+def _fault(value: float, bounds: tuple[float, float]) -> str | None:
+    low, high = bounds
+    if low <= value <= high and not math.isinf(value):
+        return None
+    if math.isnan(value):
+        return "NaN; return a number or NotApplicable"
+    return f"{value:g}, outside its range [{low:g}, {high:g}]"
 
 
 def signal(

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
@@ -26,10 +26,10 @@ from outfox.core.results import (
     SignalTimeout,
     Value,
 )
-from outfox.core.types import JSON, Group, Trajectory
+from outfox.core.types import JSON, Action, Group, Observation, Trajectory
 from outfox.rewards.budgets import Budgets
 from outfox.rewards.intervals import ZERO, Interval, hull, point, summed, total
-from outfox.rewards.lift import LiftedSignal, row_name, typed
+from outfox.rewards.lift import LiftedSignal, failed, row_name, typed
 from outfox.rewards.signals import SIGNALS
 from outfox.rewards.solvability import SolvabilityLabels
 from outfox.rewards.tree import Deductions, Tree, load_tree, rubric_hash
@@ -72,6 +72,12 @@ class RubricTree:
         known: dict[str, Signal] = {**SIGNALS, **(signals or {})}
         self._signals = {name: _known(name, known) for name in self.tree.signals}
         self._settings = {name: self._checked_settings(name) for name in self._signals}
+        self._alike = frozenset(
+            name
+            for name, signal in self._signals.items()
+            if signal is SIGNALS.get(name) and signal.family != "cost"
+        )
+        """Signals that look at nothing but a trajectory's deeds: shipped, but no costs."""
         for name in self.tree.deducted:
             _check_deduction(name, self._signals[name])
         _check_outcome(self._signals[self.tree.outcome.signal])
@@ -124,13 +130,20 @@ class RubricTree:
     # -- scoring ----------------------------------------------------------------------------------
     def score(self, group: Group, *, step: int) -> tuple[Score, ...]:
         """One score per trajectory, in order. `step` places scheduled weights on their ramps."""
-        verdicts = [self._judge(trajectory, group, step) for trajectory in group.trajectories]
-        return tuple(
-            self._score(
-                trajectory, verdict, self._measure(trajectory, verdict, verdicts, group, step), step
-            )
-            for trajectory, verdict in zip(group.trajectories, verdicts, strict=True)
-        )
+        deeds = [_deeds(trajectory) for trajectory in group.trajectories]
+        verdicts = self._verdicts(group, deeds, step)
+        contexts = self._contexts(group, verdicts, step)
+        known: dict[Hashable, Score] = {}
+        scores: list[Score] = []
+        for trajectory, done, verdict in zip(group.trajectories, deeds, verdicts, strict=True):
+            twin = known.get(done)
+            results = self._measure(trajectory, verdict, contexts, twin)
+            if twin is None or results != twin.results:
+                twin = self._score(trajectory, verdict, results, step)
+            if not any(map(_failed, results.values())):
+                known[done] = twin
+            scores.append(twin)
+        return tuple(scores)
 
     def after_step(self, groups: Iterable[ScoredGroup]) -> None:
         """Once per training step: move the multipliers of `budgets` by the batch's means."""
@@ -141,6 +154,37 @@ class RubricTree:
 
     def restore(self, state: JSON) -> None:
         self.budgets.restore(cast("dict[str, JSON]", state)["budgets"])
+
+    def _verdicts(self, group: Group, deeds: Sequence[Hashable], step: int) -> list[Verdict]:
+        """Per sibling; siblings that did the same are judged once, unless that failed."""
+        alike = self.tree.outcome.signal in self._alike
+        judged: dict[Hashable, Verdict] = {}
+        verdicts: list[Verdict] = []
+        for trajectory, done in zip(group.trajectories, deeds, strict=True):
+            verdict = judged.get(done)
+            if verdict is None or verdict.case is None or not alike:
+                verdict = judged[done] = self._judge(trajectory, group, step)
+            verdicts.append(verdict)
+        return verdicts
+
+    def _contexts(
+        self, group: Group, verdicts: Sequence[Verdict], step: int
+    ) -> dict[str, SignalContext]:
+        """By signal; the same for all siblings, since they share the task."""
+        right = tuple(verdict.right for verdict in verdicts)
+        supported = tuple(verdict.support for verdict in verdicts)
+        return {
+            name: SignalContext(
+                group=group,
+                solvable=verdicts[0].solvable,
+                must_ground=verdicts[0].must_ground,
+                right=right,
+                supported=supported,
+                settings=settings,
+                step=step,
+            )
+            for name, settings in self._settings.items()
+        }
 
     def _judge(self, trajectory: Trajectory, group: Group, step: int) -> Verdict:
         task, node = trajectory.task, self.tree.outcome
@@ -172,28 +216,22 @@ class RubricTree:
         self,
         trajectory: Trajectory,
         verdict: Verdict,
-        verdicts: list[Verdict],
-        group: Group,
-        step: int,
+        contexts: Mapping[str, SignalContext],
+        twin: Score | None,
     ) -> dict[str, SignalResult]:
-        """Every signal of the tree, as measured; of a failed episode only that it failed."""
+        """Every signal of the tree, as measured; of a failed episode only that it failed.
+
+        `twin`: the score of a sibling that did the same.
+        """
         outcome = self.tree.outcome.signal
         if trajectory.stop_reason == "error":
             return {outcome: verdict.result}
-        results: dict[str, SignalResult] = {}
+        results = dict(twin.results) if twin else {}
         for name, signal in self._signals.items():
-            context = SignalContext(
-                group=group,
-                solvable=verdict.solvable,
-                must_ground=verdict.must_ground,
-                right=tuple(each.right for each in verdicts),
-                supported=tuple(each.support for each in verdicts),
-                settings=self._settings[name],
-                step=step,
-            )
-            results[name] = (
-                verdict.result if name == outcome else _call(signal, trajectory, context)
-            )
+            if name == outcome:
+                results[name] = verdict.result
+            elif not twin or name not in self._alike:
+                results[name] = _call(signal, trajectory, contexts[name])
         return results
 
     def _score(
@@ -283,6 +321,29 @@ class RubricTree:
         return settings
 
 
+def _deeds(trajectory: Trajectory) -> Hashable:
+    """What an episode did and what came back, without its words and tokens."""
+    return trajectory.stop_reason, tuple(
+        (turn.error, turn.flags, _acted(turn.action), _came_back(turn.observation))
+        for turn in trajectory.turns
+    )
+
+
+def _acted(action: Action | None) -> Hashable:
+    if action is None:
+        return None
+    calls = [(call.id, call.name, str(call.arguments)) for call in action.calls]
+    return action.answer, action.citations, tuple(calls)
+
+
+def _came_back(observation: Observation | None) -> Hashable:
+    """But for how long it took."""
+    return observation and tuple(
+        (result.tool_call_id, result.name, result.content, result.documents, result.status)
+        for result in observation.results
+    )
+
+
 def _known(name: str, known: Mapping[str, Signal]) -> Signal:
     if name not in known:
         raise ConfigError(f"the rubric names the signal '{name}'.{did_you_mean(name, known)}")
@@ -291,13 +352,13 @@ def _known(name: str, known: Mapping[str, Signal]) -> Signal:
 
 def _call(signal: Signal, trajectory: Trajectory, context: SignalContext) -> SignalResult:
     """A signal of whatever make, its result checked against its range."""
-    row = f"{signal.name} on {row_name(trajectory)}"
+    if isinstance(signal, LiftedSignal):
+        return signal(trajectory, context)  # which checks it
     try:
-        return typed(signal(trajectory, context), signal.range, row)
-    except TimeoutError as error:
-        return SignalTimeout(why=f"{row}: {error or 'did not answer in time'}")
+        returned = signal(trajectory, context)
     except Exception as error:  # a signal may be anyone's code; it must not end the run
-        return SignalError(why=f"{row} raised {type(error).__name__}: {error}")
+        return failed(error, signal.name, trajectory)
+    return typed(returned, signal.range, signal.name, trajectory)
 
 
 def _tell(trajectory: Trajectory, results: Mapping[str, SignalResult]) -> None:

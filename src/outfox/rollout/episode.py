@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 
+from outfox.core.deadline import within
 from outfox.core.errors import ConfigError, ContractError, DataError
 from outfox.core.ledger import Completion, Ledger, Span
 from outfox.core.protocols import Conversation, Environment, EnvironmentFactory, Policy
@@ -27,7 +28,6 @@ from outfox.core.types import (
     Trajectory,
     Turn,
 )
-from outfox.rollout.deadline import within
 from outfox.rollout.limits import Limits
 from outfox.rollout.readings import Reading
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import groupby, islice
-from typing import Any, Protocol
 
 import numpy as np
 
@@ -25,6 +24,7 @@ from outfox.core.protocols import Parsed, Rendered
 from outfox.core.types import Action, Message, ToolSpec
 from outfox.policies.codecs import markup
 from outfox.policies.codecs.alignment import align
+from outfox.policies.codecs.tokens import Tokenizer, Tokens
 
 SEARCH_R1_INSTRUCTIONS = (
     "Answer the given question. You must conduct reasoning inside <think> and </think> first every "
@@ -39,23 +39,6 @@ SEARCH_R1_INSTRUCTIONS = (
 
 
 _NO_TOOLS: Mapping[str, str] = {}
-
-
-class Tokenizer(Protocol):
-    """What the codec needs of a Hugging Face tokenizer."""
-
-    @property
-    def chat_template(self) -> Any: ...
-    @property
-    def all_special_ids(self) -> list[int]: ...
-    @property
-    def unk_token_id(self) -> int | None: ...
-    @property
-    def added_tokens_decoder(self) -> Mapping[int, Any]: ...
-    def get_vocab(self) -> Mapping[str, int]: ...
-    def __call__(self, text: str, **settings: Any) -> Any: ...
-    def decode(self, token_ids: Any, **settings: Any) -> Any: ...
-    def apply_chat_template(self, conversation: Any, **settings: Any) -> Any: ...
 
 
 class Tags:
@@ -85,6 +68,7 @@ class Tags:
                 "tokenizer has none: set its chat_template"
             )
         self._tokenizer = tokenizer
+        self._tokens = Tokens(tokenizer)
         self._pauses = pauses
         self._instructions = instructions
         self._tools = {**markup.SEARCH, **tools}
@@ -95,7 +79,7 @@ class Tags:
         self._plain = lru_cache(maxsize=4096)(self._encode_plain)
         self._opening = lru_cache(maxsize=1024)(self._encode_opening)
         # Siblings write the same often enough: what was read once is not read again.
-        self._text = lru_cache(maxsize=1 << 15)(self._decode)
+        self._text = lru_cache(maxsize=1 << 15)(self._tokens.decode)
         self._parsed = lru_cache(maxsize=1 << 15)(self._parse)
         self._located = lru_cache(maxsize=1 << 15)(self._spans)
         ends = (*(f"</{name}>" for name in self._tools), "</answer>")
@@ -229,26 +213,19 @@ class Tags:
             return None
         return "note" if after_observation and len(found) == 1 else "draft"
 
-    def _decode(self, token_ids: Sequence[int]) -> str:
-        text = self._tokenizer.decode(
-            list(token_ids), skip_special_tokens=False, clean_up_tokenization_spaces=False
-        )
-        return str(text)
-
     def _decode_after(self, before: int | None, token: int) -> str:
         """What a token adds to the text of the one before it."""
         if before is None:
-            return self._decode((token,))
-        return self._decode((before, token))[len(self._decode((before,))) :]
+            return self._text((token,))
+        return self._tokens.decode((before, token))[len(self._text((before,))) :]
 
     def _encode(self, text: str) -> Ints:
-        ids = self._tokenizer(text, add_special_tokens=False)["input_ids"]
-        return np.asarray(ids, np.int64)
+        return np.asarray(self._tokens.encode(text), np.int64)
 
     def _encode_plain(self, text: str) -> Ints:
         """Text that cannot act: no id in it is a control token's."""
-        ids = self._tokenizer(text, add_special_tokens=False, split_special_tokens=True)
-        return np.asarray([i for i in ids["input_ids"] if i not in self._acting], np.int64)
+        ids = self._tokens.encode_split(text)
+        return np.asarray([i for i in ids if i not in self._acting], np.int64)
 
     def _body(self, messages: Sequence[Message]) -> str:
         joiner, lead = (" ", " ") if self._spaced else ("\n", "")
@@ -280,13 +257,7 @@ class Tags:
         return chat
 
     def _encode_opening(self, chat: tuple[tuple[str, str], ...]) -> Ints:
-        ids = self._tokenizer.apply_chat_template(
-            [{"role": role, "content": content} for role, content in chat],
-            add_generation_prompt=True,
-            tokenize=True,
-            return_dict=False,
-        )
-        return np.asarray(ids, np.int64)
+        return np.asarray(self._tokens.encode_chat(chat), np.int64)
 
     def _check_template(self) -> None:
         text = self.decode(self.render([Message(role="user", content="question")]).token_ids)

@@ -18,7 +18,7 @@ _BRACKETED_ALIAS = re.compile(r"^(?P<name>[^()]+?)\s*\((?P<alias>[^()]+)\)\s*$")
 
 def match_entity(gold: Gold, answer: str) -> Match:
     """Equal to one of the entity's names; `Name (other name)` where both are its names."""
-    named = replace(gold, mode="unicode")
+    named = gold if gold.mode == "unicode" else replace(gold, mode="unicode")
     whole = match_text(named, answer)
     bracketed = _BRACKETED_ALIAS.match(compatible(answer).strip())
     if whole.right or whole.fault or bracketed is None:

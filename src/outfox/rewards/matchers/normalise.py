@@ -48,7 +48,7 @@ def unicode(text: str) -> str:
     folded = compatible(_APOSTROPHES.sub("", folded))
     folded = _GROUPED.sub(_without_commas, folded)
     spaced = "".join(
-        character if _stays(folded, index, character) else " "
+        " " if _is_prose(character) and not _stays(folded, index, character) else character
         for index, character in enumerate(folded)
     )
     return _BESIDE_CJK.sub("", " ".join(spaced.split()))
@@ -58,10 +58,14 @@ def _without_commas(found: re.Match[str]) -> str:
     return found.group().replace(",", "")
 
 
+@lru_cache(maxsize=65536)
+def _is_prose(character: str) -> bool:
+    """Is it punctuation, in any script?"""
+    return unicodedata.category(character).startswith("P") and character not in _MEANT
+
+
 def _stays(text: str, index: int, character: str) -> bool:
     """Prose punctuation goes; between or before digits it is a sign, a point or a range."""
-    if not unicodedata.category(character).startswith("P") or character in _MEANT:
-        return True
     before = text[index - 1] if index else " "
     after = text[index + 1] if index + 1 < len(text) else " "
     match character:
@@ -78,6 +82,7 @@ def is_cjk(character: str) -> bool:
     return _IS_CJK.match(character) is not None
 
 
+@lru_cache(maxsize=65536)  # siblings read the same passages
 def contains(text: str, form: str) -> bool:
     """Does `text` mention `form`, as a whole word (any stretch in CJK)? Both raw.
 

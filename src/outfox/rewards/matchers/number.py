@@ -11,6 +11,7 @@ import re
 import unicodedata
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import lru_cache
 
 from outfox.core.errors import DataError
 from outfox.rewards.matchers.assertion import assertion_fault, without_lead_in
@@ -63,7 +64,8 @@ class Found:
     currency: str
 
 
-def numbers_in(text: str) -> list[Found]:
+@lru_cache(maxsize=65536)
+def numbers_in(text: str) -> tuple[Found, ...]:
     """Every number in a text, in order; positions are those of `plain(text)`."""
     found: list[Found] = []
     for hit in _NUMBER.finditer(plain(text)):
@@ -77,7 +79,7 @@ def numbers_in(text: str) -> list[Found]:
         found.append(
             Found(value=value, start=hit.start(), end=hit.end(), currency=hit["currency"] or "")
         )
-    return found
+    return tuple(found)
 
 
 def plain(text: str) -> str:
@@ -86,6 +88,7 @@ def plain(text: str) -> str:
     return _DASHES.sub("-", unicodedata.normalize("NFKC", text))
 
 
+@lru_cache(maxsize=65536)
 def read_quantity(text: str) -> Quantity | None:
     """The one number or range that a text states, or None."""
     stated = plain(text).strip().rstrip(".。!").strip()

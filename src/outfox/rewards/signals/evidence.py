@@ -5,7 +5,7 @@ from __future__ import annotations
 from outfox.core.protocols import SignalContext
 from outfox.core.results import NotApplicable, Value
 from outfox.core.types import Trajectory
-from outfox.rewards.evidence import is_about, passage, states, supported
+from outfox.rewards.evidence import documents_about, passage, states, supported
 from outfox.rewards.lift import signal
 from outfox.rewards.matchers import is_abstention, parse_reference
 
@@ -62,8 +62,8 @@ def _stating(trajectory: Trajectory) -> set[str]:
     by_words = gold.type in ("text", "entity", "number", "date") and not is_abstention(answer)
     return {
         document.id
-        for document in trajectory.documents
-        if is_about(task, document) and (not by_words or states(gold, answer, passage(document)))
+        for document in documents_about(task, trajectory.documents)
+        if not by_words or states(gold, answer, passage(document))
     }
 
 

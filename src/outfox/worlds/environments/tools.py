@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
+from outfox.core.deadline import within
 from outfox.core.errors import ConfigError, ContractError, did_you_mean
 from outfox.core.protocols import Environment, Tool
 from outfox.core.types import (
@@ -65,7 +66,11 @@ class ToolEnvironment:
         if not message.tool_calls:
             self._answer, self._done = message.content, True
             return Observation(done=True)
-        results = await asyncio.gather(*map(self._call, message.tool_calls))
+        calls = message.tool_calls
+        if len(calls) == 1:  # a task of its own takes longer than many a tool
+            results = [await self._call(calls[0])]
+        else:
+            results = await asyncio.gather(*map(self._call, calls))
         self._statuses.update(result.status for result in results)
         return Observation(
             messages=tuple(
@@ -104,7 +109,8 @@ class ToolEnvironment:
         if not isinstance(cast(object, call.arguments), Mapping):
             return failure(f"{call.name}: arguments are a JSON object.", "error")
         try:
-            return await asyncio.wait_for(tool(call.id, call.arguments), self._timeout_seconds)
+            answer = tool(call.id, call.arguments)
+            return await within(self._timeout_seconds, call.name, answer)
         except TimeoutError:
             seconds = f"{self._timeout_seconds:g}"
             return failure(f"{call.name} did not answer within {seconds} seconds.", "timeout")

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import bm25s
@@ -55,6 +56,8 @@ class BM25:
             for document in documents
         ]
         self._vocabulary = vocabulary
+        # Siblings, and later episodes, ask the same.
+        self._found = lru_cache(maxsize=1 << 14)(self._find)
         # Documents without a single word are legal; the index wants at least one known id.
         self._index = bm25s.BM25(k1=k1, b=b, method="lucene", backend="numpy")
         if vocabulary:
@@ -73,6 +76,9 @@ class BM25:
 
     def scores(self, query: str, top_k: int) -> list[tuple[Document, float]]:
         """Like `search` for one query, with BM25 scores (all positive)."""
+        return list(self._found(query, top_k))
+
+    def _find(self, query: str, top_k: int) -> list[tuple[Document, float]]:
         ids = [self._vocabulary[word] for word in self.words(query) if word in self._vocabulary]
         if not ids or top_k < 1:
             return []

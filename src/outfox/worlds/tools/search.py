@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from outfox.core.errors import ConfigError
 from outfox.core.protocols import Retriever
@@ -54,17 +55,11 @@ class SearchTool:
         self._nothing = nothing
         self._failed = failed
         self._error_rate = error_rate
-        self._key = derive(seed, "search-error")
+        self._seed = seed
         self._delay = delay
         self._route = route
         self._calls = 0
-        parameters = {
-            "type": "object",
-            "properties": {"query": {"type": "string", "description": "What to look for."}},
-            "required": ["query"],
-            "additionalProperties": False,
-        }
-        self._spec = ToolSpec(name=name, description=description, parameters=parameters)
+        self._spec = _spec(name, description)
 
     @property
     def spec(self) -> ToolSpec:
@@ -88,7 +83,7 @@ class SearchTool:
             return self._result(call_id, problem, status_error=problem)
         retriever = self._retriever
         if self._error_rate or self._route:
-            draw = float(uniforms([self._key], [number])[0])
+            draw = float(uniforms([derive(self._seed, "search-error")], [number])[0])
             if draw < self._error_rate:
                 return self._result(call_id, self._failed, status_error="injected failure")
             retriever = self._route(draw) if self._route else retriever
@@ -121,6 +116,17 @@ class SearchTool:
 
 
 part = SearchTool
+
+
+@lru_cache(maxsize=64)  # every episode has a tool of its own, of the same spec
+def _spec(name: str, description: str) -> ToolSpec:
+    parameters = {
+        "type": "object",
+        "properties": {"query": {"type": "string", "description": "What to look for."}},
+        "required": ["query"],
+        "additionalProperties": False,
+    }
+    return ToolSpec(name=name, description=description, parameters=parameters)
 
 
 def _problem(arguments: Mapping[str, JSON]) -> str | None:

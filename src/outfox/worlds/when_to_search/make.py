@@ -107,6 +107,8 @@ class _Searches:
         self._sought = {question.id: question.facts for question in setting.questions}
         self._top_k = top_k
         self._show_ids = show_ids
+        self._nothing = setting.phrases.join(setting.phrases.nothing)
+        self._failed = setting.phrases.join(setting.phrases.failed)
 
     def of(self, task: Task, episode_seed: int) -> SearchTool:
         route = self._routes.of(self._sought.get(task.task_id, ()), episode_seed)
@@ -115,7 +117,6 @@ class _Searches:
     def made(
         self, episode_seed: int, route: Callable[[float], Retriever] | None = None
     ) -> SearchTool:
-        phrases = self._setting.phrases
         return SearchTool(
             self._setting.retriever,
             episode_seed,
@@ -123,8 +124,8 @@ class _Searches:
             route,
             top_k=self._top_k,
             show_ids=self._show_ids,
-            nothing=phrases.join(phrases.nothing),
-            failed=phrases.join(phrases.failed),
+            nothing=self._nothing,
+            failed=self._failed,
             error_rate=self._noise.error,
         )
 

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from outfox.rollout.deadline import within
+from outfox.core.deadline import within
 
 
 async def test_an_answer_in_time_is_passed_on():
@@ -72,3 +72,54 @@ async def test_futures_and_several_waits_are_passed_on():
     asyncio.get_running_loop().call_later(0.001, future.set_result, 2)
     assert await within(1, "tool", several()) == [1, 2, 3]
     assert await within(1, "tool", future) == 2
+
+
+async def test_of_several_waits_each_ends_in_its_own_time():
+    ended: list[str] = []
+
+    async def waits(name: str, seconds: float) -> None:
+        try:
+            await within(0.03, name, asyncio.sleep(seconds))
+        except TimeoutError as late:
+            ended.append(str(late))
+        else:
+            ended.append(name)
+
+    first = asyncio.create_task(waits("first", 60))
+    quick = asyncio.create_task(waits("quick", 0.001))
+    await asyncio.sleep(0.01)
+    second = asyncio.create_task(waits("second", 60))
+    await asyncio.gather(first, quick, second)
+    assert ended == [
+        "quick",
+        "first did not answer within 0.03 seconds",
+        "second did not answer within 0.03 seconds",
+    ]
+
+
+async def test_who_is_cancelled_while_late_is_cancelled():
+    async def tidy() -> None:
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            task.cancel()
+            raise
+
+    async def waits() -> None:
+        await within(0.01, "tool", tidy())
+
+    task = asyncio.create_task(waits())
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+async def test_a_wait_inside_another_is_late_by_itself():
+    async def inner() -> str:
+        with pytest.raises(TimeoutError, match="inner"):
+            await within(0.01, "inner", asyncio.sleep(60))
+        return "went on"
+
+    assert await within(60, "outer", inner()) == "went on"
+    task = asyncio.current_task()
+    assert task is not None
+    assert not task.cancelling()
