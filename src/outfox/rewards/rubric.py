@@ -26,8 +26,9 @@ from outfox.core.results import (
     SignalTimeout,
     Value,
 )
-from outfox.core.types import JSON, Action, Group, Observation, Trajectory
+from outfox.core.types import JSON, Group, Trajectory
 from outfox.rewards.budgets import Budgets
+from outfox.rewards.deeds import deeds
 from outfox.rewards.intervals import ZERO, Interval, hull, point, summed, total
 from outfox.rewards.lift import LiftedSignal, failed, row_name, typed
 from outfox.rewards.signals import SIGNALS
@@ -130,12 +131,12 @@ class RubricTree:
     # -- scoring ----------------------------------------------------------------------------------
     def score(self, group: Group, *, step: int) -> tuple[Score, ...]:
         """One score per trajectory, in order. `step` places scheduled weights on their ramps."""
-        deeds = [_deeds(trajectory) for trajectory in group.trajectories]
-        verdicts = self._verdicts(group, deeds, step)
+        done_by = [deeds(trajectory) for trajectory in group.trajectories]
+        verdicts = self._verdicts(group, done_by, step)
         contexts = self._contexts(group, verdicts, step)
         known: dict[Hashable, Score] = {}
         scores: list[Score] = []
-        for trajectory, done, verdict in zip(group.trajectories, deeds, verdicts, strict=True):
+        for trajectory, done, verdict in zip(group.trajectories, done_by, verdicts, strict=True):
             twin = known.get(done)
             results = self._measure(trajectory, verdict, contexts, twin)
             if twin is None or results != twin.results:
@@ -155,12 +156,12 @@ class RubricTree:
     def restore(self, state: JSON) -> None:
         self.budgets.restore(cast("dict[str, JSON]", state)["budgets"])
 
-    def _verdicts(self, group: Group, deeds: Sequence[Hashable], step: int) -> list[Verdict]:
+    def _verdicts(self, group: Group, done_by: Sequence[Hashable], step: int) -> list[Verdict]:
         """Per sibling; siblings that did the same are judged once, unless that failed."""
         alike = self.tree.outcome.signal in self._alike
         judged: dict[Hashable, Verdict] = {}
         verdicts: list[Verdict] = []
-        for trajectory, done in zip(group.trajectories, deeds, strict=True):
+        for trajectory, done in zip(group.trajectories, done_by, strict=True):
             verdict = judged.get(done)
             if verdict is None or verdict.case is None or not alike:
                 verdict = judged[done] = self._judge(trajectory, group, step)
@@ -319,29 +320,6 @@ class RubricTree:
         if isinstance(signal, LiftedSignal):
             return signal.validated(settings, where=f"settings.{name}")
         return settings
-
-
-def _deeds(trajectory: Trajectory) -> Hashable:
-    """What an episode did and what came back, without its words and tokens."""
-    return trajectory.stop_reason, tuple(
-        (turn.error, turn.flags, _acted(turn.action), _came_back(turn.observation))
-        for turn in trajectory.turns
-    )
-
-
-def _acted(action: Action | None) -> Hashable:
-    if action is None:
-        return None
-    calls = [(call.id, call.name, str(call.arguments)) for call in action.calls]
-    return action.answer, action.citations, tuple(calls)
-
-
-def _came_back(observation: Observation | None) -> Hashable:
-    """But for how long it took."""
-    return observation and tuple(
-        (result.tool_call_id, result.name, result.content, result.documents, result.status)
-        for result in observation.results
-    )
 
 
 def _known(name: str, known: Mapping[str, Signal]) -> Signal:
