@@ -23,8 +23,8 @@ def _acted(action: Action | None) -> Hashable:
 
 
 def _came_back(observation: Observation | None) -> Hashable:
-    """But for how long it took."""
+    """But for how long it took. A tool of the user's own may give its documents as a list."""
     return observation and tuple(
-        (result.tool_call_id, result.name, result.content, result.documents, result.status)
+        (result.tool_call_id, result.name, result.content, tuple(result.documents), result.status)
         for result in observation.results
     )
