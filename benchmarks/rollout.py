@@ -23,7 +23,7 @@ import gc
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,6 +32,7 @@ from types import FrameType
 import numpy as np
 import torch
 from safetensors.torch import load_file
+from train import product_seconds, seconds
 
 from outfox.build import System, assemble, reinforcement
 from outfox.cli.cold_start import cache_place
@@ -121,35 +122,10 @@ def products() -> Iterator[Counter[tuple[int, int, int]]]:
         torch.mm, torch.Tensor.addmm_ = mm, addmm
 
 
-def seconds(work: Callable[[], object], repeats: int) -> float:
-    """CPU seconds, the best of several."""
-    best = float("inf")
-    for _ in range(repeats):
-        begun = time.process_time()
-        work()
-        best = min(best, time.process_time() - begun)
-    return best
-
-
-def alone(shapes: Counter[tuple[int, int, int]]) -> float:
-    """CPU seconds that these matrix products take by themselves."""
-    total = 0.0
-    for (rows, inner, columns), count in shapes.items():
-        left, right = torch.randn(rows, inner), torch.randn(inner, columns)
-        out = torch.empty(rows, columns)
-
-        def ten(left=left, right=right, out=out) -> None:
-            for _ in range(10):
-                torch.mm(left, right, out=out)
-
-        total += count * seconds(ten, 3) / 10
-    return total
-
-
 def rates(shapes: Counter[tuple[int, int, int]], sampled: int, engine, spent: float) -> str:
     """One line on what a rollout reached in `spent` CPU seconds."""
     work = sum(2 * a * b * c * count for (a, b, c), count in shapes.items())
-    least = alone(shapes)
+    least = product_seconds(shapes)
     fed, shared = engine
     return (
         f"{sampled / spent:,.0f} sampled tokens/s; {fed:,} tokens through the model, "

@@ -33,7 +33,6 @@ class Deaths:
         self._at = at
         self._full = full
         self.count = 0
-        self.last = ""
 
     def watch(self) -> None:
         """From now on, for as long as this process lives."""
@@ -45,31 +44,28 @@ class Deaths:
             if not writes or not self._mine(file):
                 return opened(file, mode, *args, **kwargs)
             self._happen("open", file)
-            return _Written(opened(file, mode, *args, **kwargs), self, str(file))
+            return _Written(opened(file, mode, *args, **kwargs), self)
 
         def syncing(handle: int) -> None:
-            place = os.readlink(f"/proc/self/fd/{handle}")
-            if self._mine(place):
-                self._happen("fsync", place)
+            self._happen("fsync", os.readlink(f"/proc/self/fd/{handle}"))
             synced(handle)
 
         io.open = builtins.open = opening  # pathlib calls io.open
         os.fsync = syncing
 
     def _audit(self, event: str, args: tuple[Any, ...]) -> None:
-        if event in MOVES and isinstance(args[0], (str, os.PathLike)) and self._mine(args[0]):
+        if event in MOVES and isinstance(args[0], (str, os.PathLike)):
             self._happen(event, args[0])
 
     def _mine(self, place: Any) -> bool:
         return os.path.abspath(os.fspath(place)).startswith(self._folders)
 
     def _happen(self, what: str, place: Any) -> None:
-        if self.dies(what, place):
+        if self._mine(place) and self.dies(what):
             self.end()
 
-    def dies(self, what: str, place: Any) -> bool:
+    def dies(self, what: str) -> bool:
         self.count += 1
-        self.last = f"{what} {place}"
         if self._full and self._at is not None and what in FILLING:
             return self.count >= self._at
         return self.count == self._at and not self._full
@@ -83,11 +79,11 @@ class Deaths:
 class _Written:
     """A file whose writes count."""
 
-    def __init__(self, file: Any, deaths: Deaths, place: str) -> None:
-        self._file, self._deaths, self._place = file, deaths, place
+    def __init__(self, file: Any, deaths: Deaths) -> None:
+        self._file, self._deaths = file, deaths
 
     def write(self, data: Any) -> int:
-        if self._deaths.dies("write", self._place):
+        if self._deaths.dies("write"):
             self._file.write(data[: len(data) // 2])
             self._file.flush()
             self._deaths.end()

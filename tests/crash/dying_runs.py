@@ -1,6 +1,7 @@
 """A program: run a small recipe once, then once for every way to die, and compare what is left.
 
     python tests/crash/dying_runs.py FOLDER [--every N]      die at each (Nth) durable operation
+    python tests/crash/dying_runs.py FOLDER --full           the same, but that the disk is full
     python tests/crash/dying_runs.py FOLDER --kills N        N kills at seeded instants
 
 Prints one line for each death that did not end in the same run, and a count; exit code 1 if any.
@@ -90,7 +91,6 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--every", type=int, default=1)
-    parser.add_argument("--first", type=int, default=1)
     parser.add_argument("--kills", type=int, default=0)
     parser.add_argument("--full", action="store_true", help="the disk is full from there on")
     options = parser.parse_args()
@@ -105,9 +105,10 @@ def main() -> int:
     print(f"{operations} durable operations in {took:.1f} s; {len(whole)} files are compared")
     draw = random.Random(0)
     if options.kills:
-        plan = [(f"after {s:.2f} s", None, s) for s in _instants(draw, took, options.kills)]
+        instants = [draw.uniform(0, took) for _ in range(options.kills)]
+        plan = [(f"after {s:.2f} s", None, s) for s in instants]
     else:
-        numbers = range(options.first, operations + 1, options.every)
+        numbers = range(1, operations + 1, options.every)
         plan = [(f"at operation {number}", number, None) for number in numbers]
     failures = 0
     for name, at, seconds in plan:
@@ -124,10 +125,6 @@ def main() -> int:
             print(f"death {name}: {', '.join(wrong)}", flush=True)
     print(f"{len(plan)} deaths, {failures} runs that came out otherwise")
     return 1 if failures else 0
-
-
-def _instants(draw: random.Random, took: float, count: int) -> list[float]:
-    return [draw.uniform(0, took) for _ in range(count)]
 
 
 if __name__ == "__main__":

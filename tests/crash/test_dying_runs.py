@@ -29,8 +29,7 @@ def died(folder: Path, *options: str) -> str:
 def test_at_a_durable_operation(tmp_path: Path, options: list[str]):
     every = "1" if EVERYTHING else "31" if not options else "67"
     told = died(tmp_path, "--every", every, *options)
-    assert "0 runs that came out otherwise" in told
-    assert not told.startswith(("0", "1 "))
+    assert " 0 runs that came out otherwise" in told
 
 
 def test_at_any_instant(tmp_path: Path):

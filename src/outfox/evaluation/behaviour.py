@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from outfox.core.results import ScoredGroup, Value
+from outfox.core.results import ScoredGroup
+from outfox.evaluation.by_signal import details
 from outfox.evaluation.metrics import measure
 
 SHOWN = (
@@ -57,10 +58,8 @@ def _parts(groups: Sequence[ScoredGroup]) -> dict[str, float]:
 def _details(groups: Sequence[ScoredGroup]) -> dict[str, float]:
     found: dict[str, list[float]] = defaultdict(list)
     for score in (score for group in groups for score in group.scores):
-        for name, result in score.results.items():
-            details = result.details or {} if isinstance(result, Value) else {}
-            for detail, value in details.items():
-                found[f"rewards/{name}/{detail}/mean"].append(value)
+        for name, value in details(score):
+            found[f"rewards/{name}/mean"].append(value)
     return {name: sum(values) / len(values) for name, values in sorted(found.items())}
 
 

@@ -37,5 +37,12 @@ def measured(score: Score) -> Iterator[tuple[str, float]]:
     for name, result in score.results.items():
         if isinstance(result, Value):
             yield name, result.value
+    yield from details(score)
+
+
+def details(score: Score) -> Iterator[tuple[str, float]]:
+    """What the values are made of, as `signal/detail`."""
+    for name, result in score.results.items():
+        if isinstance(result, Value):
             for detail, value in (result.details or {}).items():
                 yield f"{name}/{detail}", value

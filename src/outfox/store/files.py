@@ -35,13 +35,13 @@ def writable(folder: Path) -> Generator[None]:
         number = error.errno if isinstance(error, OSError) else int(found[1]) if found else 0
         if number in _CLOSED:
             raise ConfigError(
-                f"a run writes its folder; {folder} cannot be written ({error}): change its "
-                "permissions, or choose another run.dir"
+                f"a run writes its folder and the cache; the system says: {error}: change the "
+                f"permissions, or choose another run.dir (now {folder}) or cache.dir"
             ) from error
         if number in _FULL:
             raise OutfoxError(
-                f"{_FULL[number]}: {folder} could not be written ({error}); what was finished is "
-                f"kept: make room, then go on with outfox train --resume {folder}"
+                f"{_FULL[number]}: {error}; what was finished is kept: make room, then go on with "
+                f"outfox train --resume {folder}"
             ) from error
         raise
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from functools import partial
 from typing import Any, Literal
 
 from outfox.core.errors import ConfigError
@@ -55,10 +54,18 @@ def easyr1(
             "takes nothing: name another adapter, such as plain"
         )
     check_given(found, name, (found.first,))
-    ask = _batch if (reward_type or _declared(function, name)) == "batch" else _sequential
+
+    def batch(siblings: Sequence[Trajectory], step: int) -> Sequence[object]:
+        inputs = [_input(each, sees) for each in siblings]
+        return at_once(function, ((inputs,), deepcopy(own)), len(siblings))
+
+    def sequential(siblings: Sequence[Trajectory], step: int) -> list[object]:
+        inputs = [_input(each, sees) for each in siblings]
+        return one_by_one(function, [((each,), deepcopy(own)) for each in inputs])
+
     return Foreign(
         name,
-        partial(ask, function, own, sees),
+        batch if (reward_type or _declared(function, name)) == "batch" else sequential,
         reading=Reading(key="overall", range=range, lack=lack),
         family=family,
     )
@@ -76,27 +83,6 @@ def _declared(function: Function, name: str) -> str:
             f"{declared!r}"
         )
     return declared
-
-
-def _batch(
-    function: Function,
-    own: Mapping[str, JSON],
-    sees: Response,
-    siblings: Sequence[Trajectory],
-    step: int,
-) -> Sequence[object]:
-    inputs = [_input(each, sees) for each in siblings]
-    return at_once(function, ((inputs,), deepcopy(own)), len(siblings))
-
-
-def _sequential(
-    function: Function,
-    own: Mapping[str, JSON],
-    sees: Response,
-    siblings: Sequence[Trajectory],
-    step: int,
-) -> list[object]:
-    return one_by_one(function, [((_input(each, sees),), deepcopy(own)) for each in siblings])
 
 
 def _input(trajectory: Trajectory, sees: Response) -> dict[str, Any]:

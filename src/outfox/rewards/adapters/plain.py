@@ -21,7 +21,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from functools import partial
 from typing import Any
 
 from outfox.core.protocols import Family
@@ -31,7 +30,6 @@ from outfox.rewards.adapters.foreign import (
     Foreign,
     Function,
     Reading,
-    Takes,
     check_given,
     one_by_one,
     takes,
@@ -65,27 +63,20 @@ def plain(
     own = dict(arguments or {})
     found = takes(function, name, own, _GIVEN)
     check_given(found, name, _GIVEN)
+
+    def ask(siblings: Sequence[Trajectory], step: int) -> list[object]:
+        offered = [_seen(each, sees) for each in siblings]
+        return one_by_one(function, [((), found.of(each) | deepcopy(own)) for each in offered])
+
     return Foreign(
         name,
-        partial(_ask, function, found, own, sees),
+        ask,
         reading=Reading(key="score", range=range, lack=lack, none_applies=True),
         family=family,
     )
 
 
 part = plain
-
-
-def _ask(
-    function: Function,
-    found: Takes,
-    own: Mapping[str, JSON],
-    sees: seen.Sees,
-    siblings: Sequence[Trajectory],
-    step: int,
-) -> list[object]:
-    offered = [_seen(each, sees) for each in siblings]
-    return one_by_one(function, [((), found.of(given) | deepcopy(dict(own))) for given in offered])
 
 
 def _seen(trajectory: Trajectory, sees: seen.Sees) -> dict[str, Any]:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from functools import partial
 from typing import Any
 
 from outfox.core.errors import ConfigError
@@ -21,7 +20,6 @@ from outfox.rewards.adapters.foreign import (
     Foreign,
     Function,
     Reading,
-    Takes,
     at_once,
     check_given,
     one_by_one,
@@ -50,48 +48,33 @@ def verl(
     """
     own = dict(arguments or {})
     found = takes(function, name, own, (*_ONE, *_MANY))
-    batch = "solution_strs" in found.names
-    if not batch and "solution_str" not in found.names and not found.anything:
+    in_batches = "solution_strs" in found.names
+    if not in_batches and "solution_str" not in found.names and not found.anything:
         taken = ", ".join(sorted(found.names)) or "nothing"
         raise ConfigError(
             f"rubric.settings.{name}.adapter: a function of veRL takes `solution_str` (or, for a "
             f"batch, `solution_strs`); this one takes {taken}: name another adapter, such as plain"
         )
-    check_given(found, name, _MANY if batch else _ONE)
+    check_given(found, name, _MANY if in_batches else _ONE)
+
+    def single(siblings: Sequence[Trajectory], step: int) -> list[object]:
+        offered = [dict(zip(_ONE, _seen(each, sees), strict=True)) for each in siblings]
+        return one_by_one(function, [((), found.of(each) | deepcopy(own)) for each in offered])
+
+    def batch(siblings: Sequence[Trajectory], step: int) -> Sequence[object]:
+        columns = zip(*(_seen(each, sees) for each in siblings), strict=True)
+        offered = dict(zip(_MANY, map(list, columns), strict=True))
+        return at_once(function, ((), found.of(offered) | deepcopy(own)), len(siblings))
+
     return Foreign(
         name,
-        partial(_batch if batch else _single, function, found, own, sees),
+        batch if in_batches else single,
         reading=Reading(key="score", range=range, lack=lack),
         family=family,
     )
 
 
 part = verl
-
-
-def _single(
-    function: Function,
-    found: Takes,
-    own: Mapping[str, JSON],
-    sees: Sees,
-    siblings: Sequence[Trajectory],
-    step: int,
-) -> list[object]:
-    requests = [dict(zip(_ONE, _seen(each, sees), strict=True)) for each in siblings]
-    return one_by_one(function, [((), found.of(given) | deepcopy(dict(own))) for given in requests])
-
-
-def _batch(
-    function: Function,
-    found: Takes,
-    own: Mapping[str, JSON],
-    sees: Sees,
-    siblings: Sequence[Trajectory],
-    step: int,
-) -> Sequence[object]:
-    columns = zip(*(_seen(each, sees) for each in siblings), strict=True)
-    offered = dict(zip(_MANY, map(list, columns), strict=True))
-    return at_once(function, ((), found.of(offered) | deepcopy(dict(own))), len(siblings))
 
 
 def _seen(trajectory: Trajectory, sees: Sees) -> tuple[Any, ...]:

@@ -93,8 +93,10 @@ def make(
 
 def _lexicon(setting: Setting, mix: Mix) -> Lexicon:
     """All words, those with which drafts are checked where they are."""
-    lexicon, checked = setting.lexicon, setting.phrases.checked if mix.checks else ()
-    return replace(lexicon, words=tuple(sorted({*lexicon.words, *checked})))
+    lexicon = setting.lexicon
+    if not mix.checks:
+        return lexicon
+    return replace(lexicon, words=tuple(sorted({*lexicon.words, *setting.phrases.checked})))
 
 
 class _Searches:
