@@ -15,6 +15,7 @@ from outfox.testing.run import made_up_run
 from outfox.testing.store import Move, Words, made_up
 from outfox.workbench.report import write_report
 from outfox.workbench.report.findings import MEASURES
+from outfox.workbench.report.stories import stories
 
 VOID = {"meta", "path", "polygon"}
 EVIL = "<script>steal()</script><img src=x onerror=steal()> \"quoted\" & '单'"
@@ -95,9 +96,9 @@ def test_tokens_carry_owner_probability_and_advantage(finished):
     assert "[unsure]" in text
 
 
-def scored(kind="one", *, moves, outcome="right", total=1.0, **labels):
+def scored(name="one", *, moves, outcome="right", total=1.0, **labels):
     task = Task(
-        task_id=kind,
+        task_id=name,
         prompt=(Message(role="user", content=EVIL),),
         reference=EVIL,
         metadata={"kind": EVIL, "question": EVIL, **labels},
@@ -157,6 +158,20 @@ def test_missing_stories_are_named(tmp_path):
     assert text.count("Missing: ") == 5
     assert "no failed call was followed by a right answer" in text
     assert "no known fact" not in text
+
+
+def test_a_conflict_is_no_story_of_two_hops():
+    """It takes two searches, too, but the second is not about what the first found."""
+    twice = [Move(thought="x", query="Lima"), Move(thought="x", query="Lima latest")]
+    moves = [*twice, Move(thought="x", answer="10")]
+
+    def two_hops(kind):
+        group, _ = scored(moves=moves, kind=kind, hops=2)
+        return next(story for story in stories([group]) if story.title == "Two hops")
+
+    assert two_hops("two_unknown_unknown").found
+    assert not two_hops("conflict").found
+    assert not two_hops("disputed").found
 
 
 def test_token_texts_may_come_from_a_tokenizer_or_not_at_all(tmp_path):
