@@ -36,6 +36,7 @@ from train import product_seconds, seconds
 
 from outfox.build import System, assemble, reinforcement
 from outfox.cli.cold_start import cache_place
+from outfox.cli.run import GARBAGE
 from outfox.core.config import load_recipe
 from outfox.core.protocols import Sampling
 from outfox.core.results import StepResult
@@ -187,6 +188,7 @@ def training(options: argparse.Namespace) -> None:
     system.engine.load_weights(load_file(folder / "model.safetensors"), 0)
     gc.collect()
     gc.freeze()  # as a run does
+    gc.set_threshold(GARBAGE)
     profile, results = Profile(), list[StepResult]()
     with profile.running(), products() as shapes:
         spent = asyncio.run(steps(system, options.steps, results))

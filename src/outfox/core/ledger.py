@@ -6,9 +6,8 @@ Every token array is full length and indexed like `token_ids`; `logprobs[t]` bel
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,27 +74,33 @@ class Ledger:
         return Ledger(agent=self.agent, segments=(*self.segments, segment))
 
     def __len__(self) -> int:
-        return sum(len(segment.token_ids) for segment in self.segments)
+        return sum([len(segment.token_ids) for segment in self.segments])
 
     @property
     def token_ids(self) -> Ints:
         """[T]"""
-        return _join([segment.token_ids for segment in self.segments], np.int64)
+        rows = [segment.token_ids for segment in self.segments]
+        return np.concatenate(rows).astype(np.int64, copy=False) if rows else np.zeros(0, np.int64)
 
     @property
     def loss_mask(self) -> Bools:
         """[T], True on policy tokens, by ownership alone."""
-        masks = [np.full(len(s.token_ids), s.owner == "policy") for s in self.segments]
-        return _join(masks, np.bool_)
+        mask, end = np.zeros(len(self), np.bool_), 0
+        for segment in self.segments:
+            start, end = end, end + len(segment.token_ids)
+            if segment.owner == "policy":
+                mask[start:end] = True
+        return mask
 
     @property
     def logprobs(self) -> Floats:
         """[T], zero on tokens that the policy does not own."""
-        rows = [
-            np.zeros(len(s.token_ids), np.float32) if s.logprobs is None else s.logprobs
-            for s in self.segments
-        ]
-        return _join(rows, np.float32)
+        logprobs, end = np.zeros(len(self), np.float32), 0
+        for segment in self.segments:
+            start, end = end, end + len(segment.token_ids)
+            if segment.logprobs is not None:
+                logprobs[start:end] = segment.logprobs
+        return logprobs
 
     @property
     def spans(self) -> tuple[Span, ...]:
@@ -114,7 +119,3 @@ class Ledger:
         """The oldest version that wrote a token."""
         versions = [s.policy_version for s in self.segments if s.policy_version is not None]
         return min(versions, default=None)
-
-
-def _join(rows: Sequence[NDArray[Any]], dtype: Any) -> NDArray[Any]:
-    return np.concatenate(rows).astype(dtype, copy=False) if rows else np.zeros(0, dtype)

@@ -112,9 +112,8 @@ def share_right(group: Group) -> float | None:
     task = group.trajectories[0].task
     if not is_answerable(task):
         return 0.0
-    right = [
-        match(task.reference, trajectory.answer, row=task.task_id).right
-        for trajectory in group.trajectories
-        if trajectory.stop_reason != "error"
-    ]
-    return sum(right) / len(right) if right else None
+    answers = [t.answer for t in group.trajectories if t.stop_reason != "error"]
+    right = {
+        answer: match(task.reference, answer, row=task.task_id).right for answer in set(answers)
+    }
+    return sum(right[answer] for answer in answers) / len(answers) if answers else None

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -90,20 +91,19 @@ class EngineConversation:
 
         A stop string that ended nothing (one inside a thought) does not end the turn.
         """
-        continued = bool(self._turn_ids)
-        samples: list[Completion] = []
+        made = last = await self._generate(max_new_tokens)
         while True:
-            spent = sum(len(sample.token_ids) for sample in samples)
-            samples.append(await self._generate(max_new_tokens - spent))
-            spent += len(samples[-1].token_ids)
-            halted = samples[-1].finish_reason != "stop" or not len(samples[-1].token_ids)
+            spent = len(made.token_ids)
+            halted = last.finish_reason != "stop" or not len(last.token_ids)
             finished = halted or spent >= max_new_tokens
-            text = self._text(samples)
+            text = self._text(made)
             parsed = self._policy.codec.parse(
                 text, finished=finished, after_observation=self._after_observation
             )
             if finished or parsed.action or parsed.error or parsed.paused:
-                return self._draft(_joined(samples), text, parsed, continued)
+                return self._draft(made, text, parsed)
+            last = await self._generate(max_new_tokens - spent)
+            made = _joined(made, last)
 
     def observe(self, messages: Sequence[Message], *, limit: int | None) -> bool:
         rendered = self._policy.codec.extend(messages, limit)
@@ -156,23 +156,24 @@ class EngineConversation:
             raise EngineError("a conversation ends with close; begin a new one")
         ids = np.concatenate(self._pending) if self._pending else np.zeros(0, np.int64)
         self._pending = []
-        sampling = replace(self._policy.sampling, max_tokens=budget)
-        return await self._policy.engine.generate(
-            self._session, ids, sampling=sampling, stop=self._policy.codec.stop
+        policy = self._policy
+        sampling = _within(policy.sampling, budget)
+        return await policy.engine.generate(
+            self._session, ids, sampling=sampling, stop=policy.codec.stop
         )
 
-    def _text(self, samples: Sequence[Completion]) -> str:
+    def _text(self, made: Completion) -> str:
         """The turn's policy text; an EOS is trained but is no text."""
-        ids = [*self._turn_ids, *(sample.token_ids for sample in samples)]
-        if samples[-1].finish_reason == "eos":
-            ids[-1] = ids[-1][:-1]
-        return self._policy.codec.decode(np.concatenate(ids) if len(ids) > 1 else ids[0])
+        ids = made.token_ids[:-1] if made.finish_reason == "eos" else made.token_ids
+        if self._turn_ids:
+            ids = np.concatenate([*self._turn_ids, ids])
+        return self._policy.codec.decode(ids)
 
-    def _draft(self, completion: Completion, text: str, parsed: Parsed, continued: bool) -> Draft:
+    def _draft(self, completion: Completion, text: str, parsed: Parsed) -> Draft:
         spans = self._policy.codec.spans(
             completion.token_ids,
             after_observation=self._after_observation,
-            continued=continued,
+            continued=bool(self._turn_ids),
         )
         self._turn_ids.append(completion.token_ids)
         self._append(
@@ -195,14 +196,17 @@ class EngineConversation:
         )
 
 
-def _joined(samples: Sequence[Completion]) -> Completion:
+def _joined(made: Completion, last: Completion) -> Completion:
     """Completions that followed each other directly, as one."""
-    if len(samples) == 1:
-        return samples[0]
     return replace(
-        samples[-1],
-        token_ids=np.concatenate([sample.token_ids for sample in samples]),
-        logprobs=np.concatenate([sample.logprobs for sample in samples]),
-        policy_version=min(sample.policy_version for sample in samples),
-        seconds=sum(sample.seconds for sample in samples),
+        last,
+        token_ids=np.concatenate([made.token_ids, last.token_ids]),
+        logprobs=np.concatenate([made.logprobs, last.logprobs]),
+        policy_version=min(made.policy_version, last.policy_version),
+        seconds=made.seconds + last.seconds,
     )
+
+
+@lru_cache(maxsize=1024)  # every turn begins with the same budget
+def _within(sampling: Sampling, budget: int) -> Sampling:
+    return replace(sampling, max_tokens=budget)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 
 from outfox.core.deadline import within
@@ -58,34 +57,18 @@ async def run_episode(
     Any exception of engine or environment ends it with `stop_reason` error, its turns kept; a
     ConfigError or ContractError is a fault of the run and is raised.
     """
-    record = _Record()
-    async with AsyncExitStack() as closing:
+    record, readings = _Record(), readings or {}
+    try:
+        world = environment(task, environment_seed(key))
         try:
-            world = environment(task, environment_seed(key))
-            closing.push_async_callback(_close, world.close, f"environment.close of {task.task_id}")
-            opening = await within(
-                limits.step_seconds, f"environment.reset of {task.task_id}", world.reset()
-            )
-            conversation = policy.begin(key, task, opening)
-            closing.push_async_callback(
-                _close, conversation.close, f"conversation.close of {task.task_id}"
-            )
-            window = min(limits.max_tokens, policy.context_length or limits.max_tokens)
-            stop = await _Play(
-                task_id=task.task_id,
-                world=world,
-                conversation=conversation,
-                limits=limits,
-                window=window,
-                readings=readings or {},
-                record=record,
-            ).run()
-            record.final_state = world.final()
-        except (ConfigError, ContractError):
-            raise
-        except Exception as fault:
-            stop, record.error = "error", f"{type(fault).__name__}: {fault}"
-            log.warning("episode %s/%d: %s", key.group_id, key.sibling, record.error)
+            stop = await _played(task, key, policy, world, limits, readings, record)
+        finally:
+            await _close(world.close, "environment", task)
+    except (ConfigError, ContractError):
+        raise
+    except Exception as fault:
+        stop, record.error = "error", f"{type(fault).__name__}: {fault}"
+        log.warning("episode %s/%d: %s", key.group_id, key.sibling, record.error)
     return Trajectory(
         task=task,
         group_id=key.group_id,
@@ -96,6 +79,34 @@ async def run_episode(
         final_state=record.final_state,
         error=record.error,
     )
+
+
+async def _played(
+    task: Task,
+    key: EpisodeKey,
+    policy: Policy,
+    world: Environment,
+    limits: Limits,
+    readings: Mapping[str, Reading],
+    record: _Record,
+) -> StopReason:
+    name = f"environment.reset of {task.task_id}"
+    opening = await within(limits.step_seconds, name, world.reset())
+    conversation = policy.begin(key, task, opening)
+    try:
+        stop = await _Play(
+            task_id=task.task_id,
+            world=world,
+            conversation=conversation,
+            limits=limits,
+            window=min(limits.max_tokens, policy.context_length or limits.max_tokens),
+            readings=readings,
+            record=record,
+        ).run()
+        record.final_state = world.final()
+        return stop
+    finally:
+        await _close(conversation.close, "conversation", task)
 
 
 def environment_seed(key: EpisodeKey) -> int:
@@ -142,9 +153,9 @@ class _Play:
                 return "done"
             if number == self.limits.max_turns:
                 break
-            truncated = self._observe(observation)
-            observation = replace(observation, truncated=truncated or observation.truncated)
-            record.turns[-1] = replace(turn, observation=observation)
+            if self._observe(observation) and not observation.truncated:
+                observation = replace(observation, truncated=True)
+                record.turns[-1] = replace(turn, observation=observation)
             if self._room() <= 0:
                 return "max_tokens"  # The ledgers on record end before what does not fit.
             record.ledgers = talk.ledgers
@@ -233,8 +244,9 @@ def _too_long() -> ParseError:
     return ParseError(fault="no_action", message="The turn was too long. Write an action sooner.")
 
 
-async def _close(close: Callable[[], Awaitable[None]], name: str) -> None:
+async def _close(close: Callable[[], Awaitable[None]], part: str, task: Task) -> None:
     """Close a part; a failure is logged, for the episode is over and stands."""
+    name = f"{part}.close of {task.task_id}"
     try:
         await within(CLOSE_SECONDS, name, close())
     except Exception as fault:

@@ -17,7 +17,7 @@ from collections.abc import Collection, Sequence
 import numpy as np
 
 from outfox.core.errors import ContractError
-from outfox.core.ledger import Bools, Floats, Ledger, Segment
+from outfox.core.ledger import Bools, Floats, Ledger, Segment, Span
 from outfox.core.protocols import Codec
 from outfox.core.results import Demonstration, Event, Sample, ScoredGroup, TrajectoryCredit
 from outfox.core.types import Trajectory
@@ -65,14 +65,15 @@ def _samples(
                 "advantages are as long as their ledger and zero outside policy tokens; "
                 f"{name} ledger {k}: {len(mask)} tokens, {len(advantages)} advantages"
             )
+        spans = ledger.spans
         found.append(
             Sample(
                 token_ids=ledger.token_ids,
                 loss_mask=mask,
                 rollout_logprobs=ledger.logprobs,
                 advantages=advantages,
-                weights=_weights(ledger, frozen),
-                spans=ledger.spans,
+                weights=_weights(len(mask), spans, frozen),
+                spans=spans,
                 policy_version=ledger.policy_version,
                 group_id=trajectory.group_id,
                 returns=None if credit.returns is None else credit.returns[k],
@@ -81,9 +82,9 @@ def _samples(
     return found
 
 
-def _weights(ledger: Ledger, frozen: Collection[str]) -> Floats:
-    weights = np.ones(len(ledger), np.float32)
-    for span in ledger.spans:
+def _weights(length: int, spans: Sequence[Span], frozen: Collection[str]) -> Floats:
+    weights = np.ones(length, np.float32)
+    for span in spans:
         if span.name in frozen:
             weights[span.start : span.end] = 0
     return weights

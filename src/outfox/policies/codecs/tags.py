@@ -76,9 +76,9 @@ class Tags:
         self._acting = frozenset(tokenizer.all_special_ids) - {tokenizer.unk_token_id}
         self._piece = lru_cache(maxsize=1 << 18)(self._decode_after)
         self._encoded = lru_cache(maxsize=1 << 14)(self._encode)
-        self._plain = lru_cache(maxsize=4096)(self._encode_plain)
         self._opening = lru_cache(maxsize=1024)(self._encode_opening)
-        # Siblings write the same often enough: what was read once is not read again.
+        # Siblings write and find the same often enough: what was read once is not read again.
+        self._extended = lru_cache(maxsize=4096)(self._extend)
         self._text = lru_cache(maxsize=1 << 15)(self._tokens.decode)
         self._parsed = lru_cache(maxsize=1 << 15)(self._parse)
         self._located = lru_cache(maxsize=1 << 15)(self._spans)
@@ -128,7 +128,11 @@ class Tags:
         """
         if not messages:
             return Rendered(token_ids=np.zeros(0, np.int64))
-        body = self._plain(self._body(messages))
+        ids, truncated = self._extended(tuple(message.content for message in messages), limit)
+        return Rendered(token_ids=ids.copy(), truncated=truncated)
+
+    def _extend(self, contents: tuple[str, ...], limit: int | None) -> tuple[Ints, bool]:
+        body = self._encode_plain(self._body(contents))
         room = len(body)
         if limit is not None:
             room = limit - len(self._before) - len(self._after)
@@ -140,9 +144,7 @@ class Tags:
         truncated = len(body) > room
         if truncated:
             body = body[: self._cut(body, room)]
-        return Rendered(
-            token_ids=np.concatenate([self._before, body, self._after]), truncated=truncated
-        )
+        return np.concatenate([self._before, body, self._after]), truncated
 
     def encode(self, text: str) -> Ints:
         return self._encoded(text).copy()
@@ -155,10 +157,11 @@ class Tags:
         return self._parsed(text, finished, after_observation)
 
     def _parse(self, text: str, finished: bool, after_observation: bool) -> Parsed:
+        parsed = markup.parse(text, self._tools)
         if finished or markup.action_end(text, self._tools) is not None:
-            return markup.parse(text, self._tools)
+            return parsed
         paused = self._pause(text, after_observation) if self._pauses else None
-        return Parsed(paused=paused, flags=markup.parse(text, self._tools).flags)
+        return Parsed(paused=paused, flags=parsed.flags)
 
     def write(self, action: Action, thought: str = "") -> str:
         return markup.write(action, thought, spaced=self._spaced, tools=self._tools)
@@ -227,9 +230,9 @@ class Tags:
         ids = self._tokens.encode_split(text)
         return np.asarray([i for i in ids if i not in self._acting], np.int64)
 
-    def _body(self, messages: Sequence[Message]) -> str:
+    def _body(self, contents: Sequence[str]) -> str:
         joiner, lead = (" ", " ") if self._spaced else ("\n", "")
-        body = joiner.join(message.content.strip() for message in messages)
+        body = joiner.join(content.strip() for content in contents)
         return lead + markup.escape(body, self._control, self._tools)
 
     def _cut(self, body: Ints, room: int) -> int:
@@ -249,7 +252,7 @@ class Tags:
                 content, instructions = instructions + content, ""
             if role == "tool":
                 role = "assistant"
-                content = f"<information>{self._body([message])}</information>"
+                content = f"<information>{self._body([content])}</information>"
             if role == "assistant" and chat and chat[-1][0] == "assistant":
                 chat[-1] = (role, chat[-1][1] + content)
             else:

@@ -46,7 +46,7 @@ class ToolEnvironment:
             names = sorted(tool.spec.name for tool in tools)
             raise ConfigError(f"tools of one environment have names of their own; got {names}")
         self._timeout_seconds = timeout_seconds
-        self._statuses: Counter[str] = Counter()
+        self._statuses: list[str] = []
         self._answer: str | None = None
         self._opened = False
         self._done = False
@@ -71,7 +71,7 @@ class ToolEnvironment:
             results = [await self._call(calls[0])]
         else:
             results = await asyncio.gather(*map(self._call, calls))
-        self._statuses.update(result.status for result in results)
+        self._statuses += [result.status for result in results]
         return Observation(
             messages=tuple(
                 Message(role="tool", content=result.content, tool_call_id=result.tool_call_id)
@@ -84,8 +84,8 @@ class ToolEnvironment:
         """`{"answer", "calls", "statuses"}`: what the episode came to."""
         return {
             "answer": self._answer,
-            "calls": sum(self._statuses.values()),
-            "statuses": dict(sorted(self._statuses.items())),
+            "calls": len(self._statuses),
+            "statuses": dict(sorted(Counter(self._statuses).items())),
         }
 
     async def close(self) -> None:

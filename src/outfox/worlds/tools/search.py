@@ -5,16 +5,18 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache
+from typing import TypeAlias
 
 from outfox.core.errors import ConfigError
 from outfox.core.protocols import Retriever
 from outfox.core.seeding import derive, uniforms
-from outfox.core.types import JSON, Document, ToolResult, ToolSpec
+from outfox.core.types import JSON, Document, ToolResult, ToolSpec, ToolStatus
 
 MAX_QUERY = 10_000
 """Characters; a longer query is refused with the reason."""
+_Answer: TypeAlias = tuple[ToolStatus, str, tuple[Document, ...], str | None]
+"""Status, content, documents, error."""
 
 
 class SearchTool:
@@ -74,42 +76,31 @@ class SearchTool:
         self._calls += 1
         if self._delay is not None:
             await asyncio.sleep(self._delay(number))
-        result = self._answer(call_id, number, arguments)
-        return replace(result, seconds=time.perf_counter() - start)
-
-    def _answer(self, call_id: str, number: int, arguments: Mapping[str, JSON]) -> ToolResult:
-        problem = _problem(arguments)
-        if problem is not None:
-            return self._result(call_id, problem, status_error=problem)
-        retriever = self._retriever
-        if self._error_rate or self._route:
-            draw = float(uniforms([derive(self._seed, "search-error")], [number])[0])
-            if draw < self._error_rate:
-                return self._result(call_id, self._failed, status_error="injected failure")
-            retriever = self._route(draw) if self._route else retriever
-        documents = retriever.search([arguments["query"]], self._top_k)[0]
-        if not documents:
-            return ToolResult(
-                tool_call_id=call_id, name=self._spec.name, content=self._nothing, status="empty"
-            )
-        return self._result(call_id, self.show(documents), documents=tuple(documents))
-
-    def _result(
-        self,
-        call_id: str,
-        content: str,
-        *,
-        documents: tuple[Document, ...] = (),
-        status_error: str | None = None,
-    ) -> ToolResult:
+        status, content, documents, error = self._answer(number, arguments)
         return ToolResult(
             tool_call_id=call_id,
             name=self._spec.name,
             content=content,
             documents=documents,
-            status="ok" if status_error is None else "error",
-            error=status_error,
+            status=status,
+            error=error,
+            seconds=time.perf_counter() - start,
         )
+
+    def _answer(self, number: int, arguments: Mapping[str, JSON]) -> _Answer:
+        problem = _problem(arguments)
+        if problem is not None:
+            return "error", problem, (), problem
+        retriever = self._retriever
+        if self._error_rate or self._route:
+            draw = float(uniforms([derive(self._seed, "search-error")], [number])[0])
+            if draw < self._error_rate:
+                return "error", self._failed, (), "injected failure"
+            retriever = self._route(draw) if self._route else retriever
+        documents = retriever.search([arguments["query"]], self._top_k)[0]
+        if not documents:
+            return "empty", self._nothing, (), None
+        return "ok", self.show(documents), tuple(documents), None
 
     def _line(self, document: Document) -> str:
         return f"[{document.id}] {document.text}" if self._show_ids else document.text
