@@ -85,6 +85,8 @@ def check(line: str) -> None:
                 check_verb("train", shlex.split(value))
         case [".", ".venv/bin/activate"] | ["python", "-m", "webbrowser", _]:
             pass
+        case ["python", "-m", "http.server", "--directory", _]:
+            pass
         case ["pytest", "-q", place]:
             assert (ROOT / place).exists(), line
         case _:
