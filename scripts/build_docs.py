@@ -174,6 +174,7 @@ def build(root: Path = ROOT, out: Path = OUT) -> Path:
     check_nav(root, config)
     notice = config["extra"]["chinese"]["untranslated"]
     upcoming = _run(root, "towncrier", "build", "--draft", "--version", "Unreleased")
+    upcoming = re.sub(r"^## Unreleased.*", "## Unreleased", upcoming)
     shutil.rmtree(out, ignore_errors=True)
     for language in _LANGUAGES:
         for name in pages(root):

@@ -38,7 +38,7 @@ _FENCE = re.compile(
     r'^```(?P<kind>\w+)(?: title="(?P<title>[^"]+)")?\n(?P<text>.*?)^```$', re.MULTILINE | re.DOTALL
 )
 _LINK = re.compile(r"\]\(([^)#\s]+)")
-_TARGETS = frozenset(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+_TARGETS = frozenset(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
 
 
 def name_of(page: Path) -> str:
