@@ -128,12 +128,16 @@ def table(rows: list[Setting]) -> Iterator[str]:
     yield "|---|---|---|---|"
     for row in rows:
         default = "required" if row.default is None else f"`{row.default}`"
-        yield f"| `{row.key}` | {default} | {row.type} | {_cell(row.note)} |"
+        yield f"| `{row.key}` | {default} | {row.type} | {_cell(row.note, row.key)} |"
 
 
-def _cell(note: str) -> str:
+def _cell(note: str, of: str) -> str:
+    """The note as a table has it. Exits where there is none."""
     if not note:
-        raise SystemExit("a setting has no docstring; write one under the field or in `Args:`")
+        raise SystemExit(
+            f"{of} does not say what it means: write a docstring under the field, a line in "
+            "`Args:`, or an option's help"
+        )
     text = note[0].upper() + note[1:] if note[0].isalpha() else note
     return text.rstrip(".").replace("|", "\\|")
 
@@ -208,7 +212,10 @@ def _verb(found: Any, name: str) -> list[str]:
     told = [row for each in found.params if (row := each.get_help_record(context))]
     if told:
         lines += ["", "| argument or option | meaning |", "|---|---|"]
-    return [*lines, *(f"| `{flag.partition(' <')[0].strip()}` | {_cell(s)} |" for flag, s in told)]
+    return [
+        *lines,
+        *(f"| `{flag.partition(' <')[0].strip()}` | {_cell(s, name)} |" for flag, s in told),
+    ]
 
 
 MAKERS: Mapping[str, Callable[[str], list[str]]] = {
