@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 TORCH := $(shell sed -n 's/^torch==//p' constraints.txt)
 INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python --constraint constraints.txt
 
-.PHONY: train test test-crash install
+.PHONY: train test test-crash docs changelog install
 
 train: install
 	$(BIN)/outfox train $(ARGS)
@@ -19,16 +19,26 @@ test: $(VENV)/.test
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright
 	$(BIN)/lint-imports
+	$(BIN)/python scripts/build_docs.py
 	OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses 2 --dist loadfile
 
 # A run killed at each of its durable operations, with a full disk at each, and at 200 instants.
 test-crash: $(VENV)/.test
 	OUTFOX_TEST_CRASH=all OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses 2 tests/crash
 
+# The site, in build/docs/site, and its tables from the code.
+docs: $(VENV)/.test
+	$(BIN)/python scripts/fill_reference.py
+	$(BIN)/python scripts/build_docs.py
+
+# Moves the entries of changes/ into CHANGELOG.md: `make changelog VERSION=0.2.0`.
+changelog: $(VENV)/.test
+	$(BIN)/towncrier build --yes --version $(VERSION)
+
 install: $(VENV)/.package
 
 $(VENV)/.test: $(VENV)/.package
-	$(INSTALL) --compile-bytecode --group test
+	$(INSTALL) --compile-bytecode --group test --group docs
 	@touch $@
 
 $(VENV)/.package: pyproject.toml constraints.txt | $(VENV)/.torch

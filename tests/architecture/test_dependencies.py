@@ -14,7 +14,7 @@ EXTRAS = PROJECT["project"]["optional-dependencies"]
 GROUPS = {
     "core": PROJECT["project"]["dependencies"],
     **EXTRAS,
-    "test": PROJECT["dependency-groups"]["test"],
+    **PROJECT["dependency-groups"],
 }
 MODULES = {"ruamel-yaml": "ruamel"}
 

@@ -38,7 +38,7 @@ _FENCE = re.compile(
     r'^```(?P<kind>\w+)(?: title="(?P<title>[^"]+)")?\n(?P<text>.*?)^```$', re.MULTILINE | re.DOTALL
 )
 _LINK = re.compile(r"\]\(([^)#\s]+)")
-_TARGETS = frozenset(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+_TARGETS = frozenset(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
 
 
 def name_of(page: Path) -> str:
@@ -84,6 +84,8 @@ def check(line: str) -> None:
                 assert name == "ARGS", line
                 check_verb("train", shlex.split(value))
         case [".", ".venv/bin/activate"] | ["python", "-m", "webbrowser", _]:
+            pass
+        case ["python", "-m", "http.server", "--directory", _]:
             pass
         case ["pytest", "-q", place]:
             assert (ROOT / place).exists(), line

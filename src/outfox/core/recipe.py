@@ -38,14 +38,15 @@ class CacheSettings:
     """What outlives a run: cold-started weights, keyed by a hash of everything that made them."""
 
     dir: str | None = None
-    """Default: `outfox` in the user's cache folder."""
+    """Where cold-started weights are kept; default: `outfox` in the user's cache folder."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PathSettings:
-    """A file or folder of the user's."""
+    """A file of the user's."""
 
     path: str | None = None
+    """Passages of your own, for the world `rows`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +54,7 @@ class TaskSettings:
     """Rows of the user's own."""
 
     path: str | None = None
+    """Rows of your own, for the world `rows`."""
     format: Annotated[Part, InFamily("format")] = field(default_factory=lambda: Part(type="auto"))
     """How the rows are written; `auto`: as their columns say."""
 
@@ -62,17 +64,24 @@ class ModelSettings:
     """The policy's model: a folder or hub name, or a tiny one built from the world's words."""
 
     path: str | None = None
+    """A model folder or hub name; default: a tiny model built from the world's words."""
     hidden: PositiveInt = 128
+    """Width of the tiny model."""
     layers: PositiveInt = 4
     """Attention layers."""
     convolutions: NonNegativeInt = 0
-    """Gated short convolutions before them; with some the model is an LFM2, else a Llama."""
+    """Gated short convolutions before them. With some the model is an LFM2, else a Llama, which
+    takes three times as many steps to learn to read and to copy."""
     kernel: PositiveInt = 4
     """Tokens that such a convolution sees, its own included."""
     heads: PositiveInt = 4
+    """Its attention heads."""
     kv_heads: PositiveInt = 1
+    """Its key-value heads."""
     intermediate: PositiveInt = 320
+    """Width inside its MLP."""
     context: PositiveInt = 512
+    """Its context length."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +89,7 @@ class SamplingSettings:
     """How the policy's tokens are drawn while it trains."""
 
     temperature: PositiveFloat = 1.0
+    """Of training episodes, and what the trainer scores them at; evaluations draw at 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,13 +99,15 @@ class RolloutSettings:
     tasks: PositiveInt = 24
     """Tasks per step; each is played by `group_size` siblings."""
     group_size: PositiveInt | None = None
-    """Default: the algorithm's."""
+    """Siblings per task; default: the algorithm's."""
     max_turns: PositiveInt = 6
+    """Policy messages per episode."""
     max_tokens: PositiveInt | None = None
     """Most tokens in one ledger; default: the model's context length."""
     max_new_tokens: PositiveInt = 64
     """Most policy tokens in one turn."""
     max_observation_tokens: PositiveInt | None = None
+    """Most tokens of one observation; documents beyond are cut. Default: no limit."""
     max_parse_errors: NonNegativeInt = 0
     """Malformed turns that are answered with a message before the episode ends."""
     step_seconds: PositiveFloat = 120.0
@@ -131,7 +143,7 @@ class ColdStartSettings:
     """Imitation of the world's demonstrations before reinforcement; the result is cached."""
 
     steps: NonNegativeInt = 0
-    """0 switches it off."""
+    """Imitation steps before reinforcement; 0 switches it off."""
     items: PositiveInt = 64
     """Demonstrations per step."""
     trainer: Mapping[str, JSON] = field(default_factory=_nothing)
@@ -145,14 +157,18 @@ class EvalSettings:
     """Held-out evaluation before and after training."""
 
     questions: PositiveInt = 1200
+    """Held-out questions."""
     samples: PositiveInt = 2
     """Samples per question at temperature 1."""
     seed: int = 1
+    """Of the draw."""
     before: bool = True
+    """Evaluate before reinforcement, too."""
     greedy: bool = False
     """After training, also one sample per question at temperature 0."""
     world: Mapping[str, JSON] = field(default_factory=_nothing)
-    """World settings that differ from the recipe's `world`, e.g. noise; the questions may not."""
+    """World settings that differ from the recipe's `world`, e.g. `{noise: {error: .1}}`; the
+    questions stay the same."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,6 +178,7 @@ class SaveSettings:
     every: PositiveInt = 20
     """Steps between checkpoints; the last step always writes one."""
     keep: PositiveInt = 2
+    """Checkpoints kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,7 +186,9 @@ class Recipe:
     """One run."""
 
     name: str
+    """Name of the run; a file without one takes the file's name."""
     seed: int = 0
+    """All randomness of the run is derived from it."""
     steps: NonNegativeInt = 80
     """Reinforcement steps."""
     threads: PositiveInt = 1
@@ -186,11 +205,13 @@ class Recipe:
     """Tools besides the world's own."""
     model: ModelSettings = field(default_factory=ModelSettings)
     codec: Annotated[Part, InFamily("codec")] = field(default_factory=lambda: Part(type="tags"))
+    """How the policy writes an action."""
     readings: Mapping[str, str] = field(default_factory=_confidence)
     """Span name to reading, e.g. `{draft: confidence}`; empty: no reading."""
     engine: Annotated[Part, InFamily("engine")] = field(
         default_factory=lambda: Part(type="transformers")
     )
+    """What generates tokens."""
     sampling: SamplingSettings = field(default_factory=SamplingSettings)
     rollout: RolloutSettings = field(default_factory=RolloutSettings)
     rubric: JSON = "default"
@@ -203,6 +224,7 @@ class Recipe:
     trainer: Annotated[Part, InFamily("trainer")] = field(
         default_factory=lambda: Part(type="local")
     )
+    """What owns weights and optimiser."""
     replay: ReplaySettings = field(default_factory=ReplaySettings)
     cold_start: ColdStartSettings = field(default_factory=ColdStartSettings)
     eval: EvalSettings = field(default_factory=EvalSettings)

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import ast
-import inspect
-import sys
 from collections.abc import Mapping
-from itertools import pairwise
 from typing import Any, cast
 
 from pydantic import TypeAdapter
 
 from outfox.core.errors import ConfigError
+from outfox.core.notes import dataclasses_in, field_notes, notes_of
 from outfox.core.parts import Parts, built_ins, settings_type
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -28,37 +25,25 @@ def json_schema(cls: type) -> dict[str, Any]:
     """
     root = TypeAdapter[Any](cls).json_schema()
     defs: dict[str, Any] = root.pop("$defs", {})
-    notes = _field_notes(cls)
-    for name, node in (*defs.items(), (cls.__name__, root)):
-        for key, note in notes.get(name, {}).items():
-            node["properties"][key].setdefault("description", note)
+    nodes = {cls.__name__: root, **defs}
+    for name, each in dataclasses_in(cls).items():
+        if name in nodes:
+            _add_notes(nodes[name].get("properties", {}), field_notes(each))
     families: dict[str, None] = {}
     root = _close(root, families)
     defs = {name: _close(each, families) for name, each in defs.items()}
     for family in families:
-        defs |= _family(family)
+        defs |= family_schema(family)
     root["properties"] = {"extends": _EXTENDS, **root["properties"]}
     required = root.pop("required", [])
     alone = {"anyOf": [{"required": ["extends"]}, {"required": required}]} if required else {}
     return {"$schema": _DIALECT, **root, **alone, "$defs": defs}
 
 
-def _field_notes(cls: type) -> dict[str, dict[str, str]]:
-    """Class to field to the docstring under the field, for all classes of the module of `cls`."""
-    notes: dict[str, dict[str, str]] = {}
-    for node in ast.parse(inspect.getsource(sys.modules[cls.__module__])).body:
-        if not isinstance(node, ast.ClassDef):
-            continue
-        for before, after in pairwise(node.body):
-            match before, after:
-                case (
-                    ast.AnnAssign(target=ast.Name(id=name)),
-                    ast.Expr(value=ast.Constant(value=str(note))),
-                ):
-                    notes.setdefault(node.name, {})[name] = " ".join(note.split())
-                case _:
-                    pass
-    return notes
+def _add_notes(properties: dict[str, Any], notes: Mapping[str, str]) -> None:
+    for key, node in properties.items():
+        if key in notes:
+            node.setdefault("description", notes[key])
 
 
 def _close(node: Any, families: dict[str, None]) -> Any:
@@ -79,8 +64,8 @@ def _close(node: Any, families: dict[str, None]) -> Any:
     return closed
 
 
-def _family(family: str) -> dict[str, Any]:
-    """Definitions of a family: its name, and one object per part."""
+def family_schema(family: str) -> dict[str, Any]:
+    """Definitions `part-FAMILY` and, for each built-in, `part-FAMILY-NAME` with its settings."""
     names = built_ins(family)
     own = {"type": "object", "properties": {"type": _USER_CODE}, "required": ["type"]}
     defs: dict[str, Any] = {}
@@ -102,10 +87,15 @@ def _settings(family: str, name: str) -> tuple[dict[str, Any], dict[str, Any]]:
         factory = Parts(allow_user_code=False).load(family, name)
     except ConfigError:  # needs an extra that is not installed
         return {}, {}
-    adapter = TypeAdapter[Any](settings_type(factory))
+    settings = settings_type(factory)
+    adapter = TypeAdapter[Any](settings)
     template = f"#/$defs/part-{family}-{name}-{{model}}"
     schema = adapter.json_schema(ref_template=template)
     defs: dict[str, Any] = schema.pop("$defs", {})
+    _add_notes(schema.get("properties", {}), notes_of(factory))
+    for key, each in dataclasses_in(settings).items():
+        if key in defs:
+            _add_notes(defs[key].get("properties", {}), field_notes(each))
     none: dict[str, None] = {}
     inner = {f"part-{family}-{name}-{key}": _close(each, none) for key, each in defs.items()}
     return {"properties": {}, **_close(schema, none)}, inner

@@ -102,3 +102,10 @@ def test_the_settings_of_every_built_in_have_a_schema(family: str):
     assert references(whole) <= {f"#/$defs/{name}" for name in whole["$defs"]}
     for name in built_ins(family):
         assert whole["$defs"][f"part-{family}-{name}"]["additionalProperties"] is False
+
+
+def test_settings_of_parts_say_what_they_mean():
+    defs = schema_module.family_schema("trainer")
+    assert defs["part-trainer-local"]["properties"]["learning_rate"]["description"]
+    loss = schema_module.family_schema("loss")
+    assert loss["part-loss-mixed-Ramp"]["properties"]["upto"]["description"]

@@ -36,7 +36,9 @@ class BatchScale:
     """Credit in units of the batch's standard deviation."""
 
     baseline: Literal["group", "batch"] = "group"
+    """Mean that is subtracted."""
     eps: float = 1e-4
+    """Added to the divisor."""
     floor: float = 0.1
     """Least standard deviation that is divided by."""
     wrong_floor: float = 1.0

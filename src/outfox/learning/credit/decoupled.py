@@ -42,6 +42,7 @@ class Decoupled:
     weights: Mapping[str, float] = field(default_factory=_no_weights)
     """By part name; a part that is not named weighs 1."""
     eps: float = 1e-4
+    """Added to the divisor."""
     floor: float = 0.05
     """A part with a smaller standard deviation in the group is left out."""
     wrong_floor: float = 1.0

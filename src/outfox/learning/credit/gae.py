@@ -28,10 +28,13 @@ class GAE:
     """Credit by temporal differences of a value head. Needs `notes.values`."""
 
     gamma: float = 1.0
+    """Discount of later values."""
     lam: float = 0.95
+    """Between one step (0) and the whole episode (1)."""
     whiten: bool = True
     """Centre and scale advantages over all policy tokens of the batch."""
     eps: float = 1e-8
+    """Added to the divisor."""
 
     def __call__(
         self, groups: Sequence[ScoredGroup], notes: CreditNotes

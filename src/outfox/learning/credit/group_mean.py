@@ -35,6 +35,7 @@ class GroupMean:
     """Credit by distance from the group's mean."""
 
     scale: Literal["group", "batch", "none"] = "group"
+    """Whose standard deviation the distance is divided by."""
     eps: float = 1e-4
     """Added to the standard deviation, as in TRL."""
     floor: float = 0.1

@@ -46,9 +46,13 @@ class TurnLevel:
     weight: float = 1.0
     """Of the process advantage against the outcome advantage."""
     discount: float = 1.0
+    """Of the values of later turns."""
     eps: float = 1e-4
+    """Added to the divisor."""
     floor: float = 0.1
+    """Least standard deviation that is divided by."""
     wrong_floor: float = 1.0
+    """The same in a group where every scored outcome is wrong or unanswered."""
 
     def __call__(
         self, groups: Sequence[ScoredGroup], notes: CreditNotes

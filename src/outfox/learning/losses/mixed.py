@@ -36,8 +36,11 @@ class Ramp:
     """A coefficient that goes linearly from `start` to `end` over `steps` updates, then holds."""
 
     start: float
+    """Coefficient at the first update."""
     end: float = 0.0
+    """Coefficient at the last of `steps`, and after."""
     steps: int = 1
+    """Updates in between."""
     upto: float | None = None
     """Entropy in nats over which a token earns no more: enough to go on trying, not a fair die."""
 
@@ -55,17 +58,24 @@ class MixedLoss:
     """Settings of the loss; TRL's names and defaults where it has them."""
 
     clip_low: float = 0.2
+    """The ratio of new to old probability counts down to 1 less this."""
     clip_high: float = 0.2
+    """And up to 1 plus this."""
     importance: Importance = "token"
+    """Ratio per token, or one per sequence."""
     aggregation: Aggregation = "dapo"
+    """`dapo`: mean over all tokens of the step; `bnpo`: the same per micro-batch; `grpo`: mean of
+    the sequences' means; `dr_grpo`: sum over a fixed length per sequence."""
     fixed_length: int = 256
     """Tokens per sequence that `dr_grpo` divides by."""
     kl: KLEstimator = "k3"
+    """Estimator of the KL term."""
     kl_coef: float = 0.0
     """Over 0: a frozen copy of the model at the start is the reference."""
     entropy: Mapping[str, Ramp] = field(default_factory=_no_entropy)
     """Bonus by span name; `all` is every policy token. A span's own takes precedence."""
     imitation_coef: float = 1.0
+    """Weight of the loss on demonstrations."""
 
     def __post_init__(self) -> None:
         if self.clip_low < 0 or self.clip_high < 0 or self.kl_coef < 0 or self.fixed_length < 1:

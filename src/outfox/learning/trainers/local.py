@@ -62,8 +62,22 @@ class LocalTrainer:
 
     `model` is a transformers causal language model; it is trained in place. Raises ContractError,
     naming the optimiser step, when a loss or a gradient is not finite: the weights are then those
-    of the step before. `muon_rate`: Muon trains the hidden matrices at this rate, AdamW the rest;
-    None: AdamW trains all. Both rates follow the schedule.
+    of the step before.
+
+    Args:
+        learning_rate: Peak rate of AdamW.
+        betas: Of AdamW.
+        weight_decay: Of both optimisers, per step and rate.
+        max_grad_norm: Gradients are scaled down to this norm.
+        warmup: Steps over which the rates rise.
+        schedule: How the rates fall after that.
+        schedule_steps: Step at which the fall has ended; null: there is none.
+        schedule_end: Final rate as a share of the peak.
+        temperature: Of a cold start; reinforcement takes `sampling.temperature`.
+        recompute_old_logprobs: Old logprobs are the trainer's own, computed before the update,
+            instead of the engine's.
+        muon_rate: Muon trains the hidden matrices at this rate, AdamW the rest, along one schedule;
+            null: AdamW trains all.
     """
 
     def __init__(

@@ -44,11 +44,15 @@ _NO_TOOLS: Mapping[str, str] = {}
 class Tags:
     """Codec over any Hugging Face tokenizer that has a chat template.
 
-    `pauses`: a thought's end is a pause, where a reading may be inserted. `spaced`: a blank stands
-    after an opening tag, for tokenizers whose words carry their leading blank; None decides by the
-    vocabulary. `separator` stands around an observation; None is a blank line as in Search-R1, or
-    nothing where the tag is one token. `instructions` are put before the first user message.
-    `tools`: tools besides `search` that have a tag, each with the one parameter that it fills.
+    Args:
+        pauses: A thought's end is a pause, where a reading may be inserted.
+        spaced: A blank stands after an opening tag, for tokenizers whose words carry their leading
+            blank; null: decided by the vocabulary.
+        separator: Stands around an observation; null: a blank line as in Search-R1, or nothing
+            where the tag is one token.
+        instructions: Text before the first user message.
+        tools: Tools besides `search` that have a tag, each with the one parameter that it fills.
+
     Raises ConfigError where the tokenizer has no chat template, or one that opens a thought itself.
     """
 

@@ -40,7 +40,13 @@ _YIELDS = 4
 
 
 class TransformersEngine:
-    """Protocol `Engine`. `model` is used as it is and never switched to another attention."""
+    """Protocol `Engine`. `model` is used as it is and never switched to another attention.
+
+    Args:
+        max_rows: Sessions that generate at once; more wait.
+        max_step_tokens: About how many new tokens one step prefills.
+        context_length: Most tokens of a session; null, and at most: what the model allows.
+    """
 
     def __init__(
         self,
@@ -51,9 +57,6 @@ class TransformersEngine:
         max_step_tokens: int = 4096,
         context_length: int | None = None,
     ) -> None:
-        """max_rows: sessions that generate at once; more wait. max_step_tokens: about how many
-        new tokens one step prefills. context_length: default and most: what the model allows.
-        """
         limit = model.config.get_text_config().max_position_embeddings
         if context_length is not None and not 1 <= context_length <= limit:
             raise ConfigError(

@@ -42,7 +42,15 @@ def easyr1(
     reward_type: Literal["batch", "sequential"] | None = None,
     arguments: Mapping[str, JSON] | None = None,
 ) -> Foreign:
-    """`reward_type`: overrides the module's. `arguments`: EasyR1's `reward_function_kwargs`.
+    """A function of EasyR1's reward inputs.
+
+    Args:
+        range: Lowest and highest value of the signal.
+        lack: The signal is 1 less the scaled value, so that a deduction takes off what is missing.
+        family: Of the signal.
+        sees: What the response holds: the policy's words, or tool results, too.
+        reward_type: Overrides the module's.
+        arguments: EasyR1's `reward_function_kwargs`.
 
     Raises ConfigError for a function of another signature.
     """

@@ -59,7 +59,17 @@ def plain(
     sees: seen.Sees = "policy",
     arguments: Mapping[str, JSON] | None = None,
 ) -> Foreign:
-    """Raises ConfigError where the function needs something else."""
+    """A function of named things of the episode.
+
+    Args:
+        range: Lowest and highest value of the signal.
+        lack: The signal is 1 less the scaled value, so that a deduction takes off what is missing.
+        family: Of the signal.
+        sees: What `text` and `messages` hold: the policy's words, or tool results, too.
+        arguments: Further keyword arguments.
+
+    Raises ConfigError where the function needs something else.
+    """
     own = dict(arguments or {})
     found = takes(function, name, own, _GIVEN)
     check_given(found, name, _GIVEN)

@@ -44,8 +44,16 @@ def trl(
     sees: seen.Response = "policy",
     arguments: Mapping[str, JSON] | None = None,
 ) -> Foreign:
-    """`sees`: whether completions hold tool messages. Raises ConfigError: no function, or an
-    argument that it does not take.
+    """One of TRL's `reward_funcs`.
+
+    Args:
+        range: Lowest and highest value of the signal.
+        lack: The signal is 1 less the scaled value, so that a deduction takes off what is missing.
+        family: Of the signal.
+        sees: Whether completions hold tool messages.
+        arguments: Further keyword arguments.
+
+    Raises ConfigError: no function, or an argument that it does not take.
     """
     own = dict(arguments or {})
     found = takes(function, name, own, _GIVEN)

@@ -41,10 +41,16 @@ def verl(
     sees: Sees = "policy",
     arguments: Mapping[str, JSON] | None = None,
 ) -> Foreign:
-    """`sees`: what `solution_str` holds; Search-R1's own functions want `sequence`.
+    """A `compute_score` of veRL.
 
-    `arguments`: veRL's `custom_reward_function.reward_kwargs`. Raises ConfigError for a function of
-    another signature.
+    Args:
+        range: Lowest and highest value of the signal.
+        lack: The signal is 1 less the scaled value, so that a deduction takes off what is missing.
+        family: Of the signal.
+        sees: What `solution_str` holds; Search-R1's own functions want `sequence`.
+        arguments: veRL's `custom_reward_function.reward_kwargs`.
+
+    Raises ConfigError for a function of another signature.
     """
     own = dict(arguments or {})
     found = takes(function, name, own, (*_ONE, *_MANY))

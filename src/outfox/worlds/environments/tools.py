@@ -33,6 +33,10 @@ class ToolEnvironment:
 
     A call of an unknown tool gives status `refused`, wrong arguments or a tool that raises `error`,
     one that takes longer than `timeout_seconds` `timeout`; all are results that the policy reads.
+
+    Args:
+        timeout_seconds: Deadline of one call.
+
     Raises ConfigError where two tools share a name, ContractError where it is used twice.
     """
 

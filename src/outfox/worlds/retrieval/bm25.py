@@ -30,7 +30,11 @@ _IS_HAN = re.compile(rf"[{_HAN}]")
 class BM25:
     """A Retriever. Title and text of a document are searched as one.
 
-    `words`: Chinese words (names) that the segmenter must not cut apart.
+    Args:
+        k1: How soon a word that comes again counts no more.
+        b: How much a long document is discounted, from 0 to 1.
+        words: Chinese words (names) that the segmenter must not cut apart.
+
     Raises DataError for an empty corpus.
     """
 

@@ -38,8 +38,11 @@ class Mix:
     """What the cold start is made of. The first three shares are relative."""
 
     closed_book: float = 0.2
+    """Share of facts said without a call."""
     reading: float = 0.5
+    """Share of drills in reading what a call brought."""
     episode: float = 0.3
+    """Share of whole episodes."""
     guesses: float = 0.3
     """Of the closed-book items: share about rows that are not known."""
     absent: float = 0.2

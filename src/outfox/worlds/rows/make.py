@@ -18,13 +18,14 @@ from pathlib import Path
 from outfox.core.errors import ConfigError
 from outfox.core.protocols import Tool
 from outfox.core.seeding import rng
-from outfox.core.types import Task, ToolCall
+from outfox.core.types import Task, ToolCall, ToolSpec
 from outfox.worlds.environments.tools import ToolEnvironments
 from outfox.worlds.retrieval.bm25 import BM25
 from outfox.worlds.retrieval.corpus import load_corpus
 from outfox.worlds.rows.demonstrations import Mix, RowDemonstrations, Words
 from outfox.worlds.rows.lexicon import make_lexicon
 from outfox.worlds.rows.shown import Shown, labelled, read_row
+from outfox.worlds.tasks.columns import RowFormat
 from outfox.worlds.tasks.rows import RowTasks, load_rows
 from outfox.worlds.tools.search import SearchTool
 from outfox.worlds.world import Supplies, World, balanced
@@ -47,8 +48,16 @@ def make(
     timeout_seconds: float = 60.0,
     demonstrations: Mix = _MIX,
 ) -> World:
-    """`held_out`: share of the rows, drawn by seed, that training never sees; `demonstrations`:
-    what the cold start is made of.
+    """A world of the user's own rows.
+
+    Args:
+        language: `en` or `zh`: of what stands where nothing was found, and of abstentions.
+        held_out: Share of rows, drawn by seed, that training never sees.
+        seed: Of that draw, and of the order of tasks.
+        top_k: Passages per search.
+        show_ids: Each passage begins with `[id]`, so that it can be cited.
+        timeout_seconds: Deadline of one tool call.
+        demonstrations: What the cold start is made of.
 
     Raises ConfigError where there are no rows, or too few to hold some out, or nothing to call;
     DataError for a row that cannot be used.
@@ -59,12 +68,7 @@ def make(
     words = _WORDS.get(language, _WORDS["en"])
     tools = _tools(supplies, retriever, top_k=top_k, show_ids=show_ids, nothing=words.nothing)
     specs = [tool.spec for tool in tools(None, seed)]
-    rows = labelled(
-        [
-            read_row(task, f"{tasks_path.name} row {number}", specs, unknown=words.unknown)
-            for number, task in load_rows(tasks_path, supplies.format).items()
-        ]
-    )
+    rows = labelled(_read(tasks_path, supplies.format, specs, unknown=words.unknown))
     lexicon = make_lexicon(rows, documents, phrases=(words.unknown, words.nothing))
     if retriever is not None:
         rows = tuple(map(_searching, rows))
@@ -112,6 +116,15 @@ def _tools(
         return [search, *own]
 
     return tools
+
+
+def _read(
+    path: Path, format: RowFormat, specs: Sequence[ToolSpec], *, unknown: str
+) -> Sequence[Shown]:
+    return [
+        read_row(task, f"{path.name} row {number}", specs, unknown=unknown)
+        for number, task in load_rows(path, format).items()
+    ]
 
 
 def _checked(supplies: Supplies) -> Path:

@@ -22,7 +22,11 @@ from outfox.worlds.tasks.formats.auto import ANY
 class RowTasks:
     """A TaskSource without state: item i of the run is item i mod N of epoch i div N.
 
-    Every task comes once per epoch, each epoch in an order of its own, drawn from `seed`.
+    Every task comes once per epoch, each epoch in an order of its own.
+
+    Args:
+        seed: Of the orders.
+
     Raises DataError where there is no task, or two share an id.
     """
 

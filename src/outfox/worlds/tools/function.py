@@ -18,7 +18,6 @@ import asyncio
 import inspect
 import json
 import logging
-import re
 import threading
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -28,6 +27,7 @@ from typing import Any, cast, get_type_hints, overload
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from outfox.core.errors import ConfigError
+from outfox.core.notes import argument_notes
 from outfox.core.types import JSON, Document, ToolResult, ToolSpec
 
 log = logging.getLogger(__name__)
@@ -105,13 +105,14 @@ def tool(
 
     def lift(target: Callable[..., Any]) -> FunctionTool:
         label = name or target.__name__
-        summary, notes = _docstring(target)
         model = create_model(
-            label, __config__=ConfigDict(extra="forbid"), **_fields(target, label, notes)
+            label,
+            __config__=ConfigDict(extra="forbid"),
+            **_fields(target, label, argument_notes(target)),
         )
         schema = model.model_json_schema()
         schema.pop("title", None)
-        spec = ToolSpec(name=label, description=summary, parameters=schema)
+        spec = ToolSpec(name=label, description=_summary(target), parameters=schema)
         return FunctionTool(
             function=target, spec=spec, arguments=model, timeout_seconds=timeout_seconds
         )
@@ -136,21 +137,10 @@ def _fields(target: Callable[..., Any], label: str, notes: Mapping[str, str]) ->
     return fields
 
 
-def _docstring(target: Callable[..., Any]) -> tuple[str, dict[str, str]]:
-    """The first paragraph, and what the `Args:` section says of each parameter."""
+def _summary(target: Callable[..., Any]) -> str:
+    """The first paragraph of the docstring."""
     text = inspect.getdoc(target) or ""
-    summary = " ".join(text.split("\n\n")[0].split()) or target.__name__.replace("_", " ")
-    section = re.search(r"^Args:\n((?:[ \t]+.*\n?|\n)+)", text, re.MULTILINE)
-    notes: dict[str, str] = {}
-    current = ""
-    for line in section.group(1).splitlines() if section else ():
-        entry = re.match(r"\s{2,4}(\w+)(?: \([^)]*\))?:\s*(.*)", line)
-        if entry:
-            current = entry.group(1)
-            notes[current] = entry.group(2)
-        elif current and line.strip():
-            notes[current] += " " + line.strip()
-    return summary, notes
+    return " ".join(text.split("\n\n")[0].split()) or target.__name__.replace("_", " ")
 
 
 def _explain(error: ValidationError) -> str:

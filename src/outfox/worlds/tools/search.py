@@ -22,12 +22,20 @@ _Answer: TypeAlias = tuple[ToolStatus, str, tuple[Document, ...], str | None]
 class SearchTool:
     """A Tool over a retriever.
 
-    `top_k`: most passages per call; `show_ids`: each passage begins with `[id]`, so that it can be
-    cited; `separator` stands between passages; `nothing` is said where no passage matched, with
-    status `empty`. `error_rate`: share of calls that fail with status `error`, drawn from `seed`
-    and the call's number, so that a re-run fails alike. `delay(call)` in seconds: for tests of
-    timing. `route(draw)`: which retriever answers a call that does not fail, by the same draw (at
-    least `error_rate`, below 1); without it `retriever` always does.
+    `delay(call)` in seconds: for tests of timing. `route(draw)`: which retriever answers a call
+    that does not fail, by the same draw (at least `error_rate`, below 1); without it `retriever`
+    always does.
+
+    Args:
+        top_k: Most passages per call.
+        show_ids: Each passage begins with `[id]`, so that it can be cited.
+        separator: Stands between passages.
+        nothing: Said where no passage matched, with status `empty`.
+        failed: Said where the call fails.
+        error_rate: Share of calls that fail with status `error`, drawn from the episode's seed and
+            the call's number, so that a re-run fails alike.
+        name: What the policy calls it.
+        description: What the policy is told of it.
     """
 
     def __init__(

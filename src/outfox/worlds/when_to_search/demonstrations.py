@@ -53,9 +53,13 @@ class Mix:
     """What the cold start is made of. The four shares are relative."""
 
     closed_book: float = 0.25
+    """Share of facts said without a call."""
     reading: float = 0.4
+    """Share of drills in reading what a call brought."""
     episode: float = 0.3
+    """Share of whole episodes."""
     copying: float = 0.05
+    """Share of drills in writing down the same names."""
     guesses: float = 0.2
     """Of the closed-book items: share about unknown facts, whose draft is any value."""
     absent: float = 0.35

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Literal
 
 from outfox.core.errors import ConfigError
@@ -47,10 +48,20 @@ def make(
 ) -> World:
     """The world. The same settings give the same world.
 
-    `disputed`: adds the kind of that name, see disputes.py; `shares`: relative share of each kind
-    in training, 1 where none is given; `system`: a system message that stands before every
-    question; `demonstrations`: what the cold start is made of, and how often a search of theirs
-    fails is the world's `noise.error`. Raises ConfigError for settings it cannot follow.
+    Args:
+        language: Of questions, passages and answers.
+        source: Facts of real countries and cities, or made-up ones.
+        entities: How many entities the world has.
+        seed: Which facts are known, which are asked, and in which words.
+        noise: Shares of searches that go wrong.
+        disputed: Adds the kind of that name: two sources disagree.
+        shares: Relative share of each kind in training, 1 where none is given.
+        top_k: Passages per search.
+        show_ids: Each passage begins with `[id]`, so that it can be cited.
+        system: A system message that stands before every question.
+        demonstrations: What the cold start is made of; its searches fail as often as `noise.error`.
+
+    Raises ConfigError for settings it cannot follow.
     """
     _check(language, supplies)
     setting = make_setting(
@@ -61,23 +72,9 @@ def make(
     def tools(task: Task, episode_seed: int) -> Sequence[Tool]:
         return (searches.of(task, episode_seed), *(made() for made in supplies.tools))
 
-    def demonstrator(codec: Codec, *, readings: bool = False) -> DemonstrationSource:
-        if readings and demonstrations.checks:
-            raise ConfigError(
-                "a draft is checked by the policy or read by the environment, not both; got "
-                "world.demonstrations.checks true and a reading: set readings to {}"
-            )
-        return Demonstrations(
-            setting,
-            codec,
-            searches.made(0),
-            top_k=top_k,
-            system=system,
-            mix=demonstrations,
-            readings=readings,
-            failures=noise.error,
-        )
-
+    demonstrator = partial(
+        _demonstrations, setting, searches, top_k, system, demonstrations, noise.error
+    )
     train, held_out = (_tasks(setting, language, system, split) for split in (False, True))
     return World(
         name=NAME,
@@ -88,6 +85,34 @@ def make(
         retriever=setting.retriever,
         demonstrations=demonstrator,
         lexicon=_lexicon(setting, demonstrations),
+    )
+
+
+def _demonstrations(
+    setting: Setting,
+    searches: _Searches,
+    top_k: int,
+    system: str,
+    mix: Mix,
+    failures: float,
+    codec: Codec,
+    *,
+    readings: bool = False,
+) -> DemonstrationSource:
+    if readings and mix.checks:
+        raise ConfigError(
+            "a draft is checked by the policy or read by the environment, not both; got "
+            "world.demonstrations.checks true and a reading: set readings to {}"
+        )
+    return Demonstrations(
+        setting,
+        codec,
+        searches.made(0),
+        top_k=top_k,
+        system=system,
+        mix=mix,
+        readings=readings,
+        failures=failures,
     )
 
 

@@ -29,7 +29,9 @@ class Sizes:
     """How many entities the world has."""
 
     countries: int = 190
+    """Most that there are."""
     cities: int = 640
+    """The largest ones."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

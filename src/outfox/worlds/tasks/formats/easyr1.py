@@ -27,7 +27,17 @@ def easyr1(
     video_key: str = "videos",
     format_prompt: Path | None = None,
 ) -> RowFormat:
-    """The keys are those of EasyR1's `data` section. Raises ConfigError: no such template."""
+    """The keys are those of EasyR1's `data` section.
+
+    Args:
+        prompt_key: Column of the question.
+        answer_key: Column of the gold.
+        image_key: Column of images, which are refused.
+        video_key: Column of videos, which are refused.
+        format_prompt: A jinja file that is given the question as `content`.
+
+    Raises ConfigError: no such template.
+    """
     return _EasyR1Rows(
         prompt_key=prompt_key,
         answer_key=answer_key,

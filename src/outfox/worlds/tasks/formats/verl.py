@@ -22,6 +22,7 @@ class VerlRows:
     """A RowFormat."""
 
     prompt_key: str = "prompt"
+    """Column of the chat messages."""
     """veRL's `data.prompt_key`."""
 
     def __call__(self, row: Row) -> Task:
