@@ -176,17 +176,23 @@ def _spread(values: Tensor, wanted: Tensor) -> Tensor:
     return functional.pad(full, (1, 0))
 
 
-@contextmanager
-def _checkpointed(model: PreTrainedModel) -> Iterator[None]:
-    """Layers are computed again in the backward pass; transformers' own switch for it would have
-    the model in training mode, where layers drop out.
-    """
+def checkpointed_layers(model: PreTrainedModel) -> list[nn.Module]:
+    """What gradient_checkpointing computes again. Raises ConfigError where there is nothing."""
     layers = [m for m in model.modules() if isinstance(m, GradientCheckpointingLayer)]
     if not layers:
         raise ConfigError(
             f"gradient_checkpointing needs layers that transformers knows how to compute again; "
             f"{type(model).__name__} has none: leave it out"
         )
+    return layers
+
+
+@contextmanager
+def _checkpointed(model: PreTrainedModel) -> Iterator[None]:
+    """Layers are computed again in the backward pass; transformers' own switch for it would have
+    the model in training mode, where layers drop out.
+    """
+    layers = checkpointed_layers(model)
     for layer in layers:
         layer.forward = partial(again, layer.forward)
     try:

@@ -50,7 +50,7 @@ def with_lora(loaded: LoadedModel, settings: LoraSettings | None, *, seed: int) 
         raise ConfigError("model.lora adds one adapter; this model has one already: load its base")
     config = LoraConfig(
         r=settings.rank,
-        lora_alpha=settings.alpha,
+        lora_alpha=settings.alpha,  # pyright: ignore[reportArgumentType]: a float does, too
         target_modules=_targets(model, settings.targets),
         task_type="CAUSAL_LM",
         base_model_name_or_path=model.name_or_path or None,
@@ -90,13 +90,14 @@ def weight_of(linear: Any) -> Tensor:
     """[out, in] what a linear map without bias multiplies by, its adapter included."""
     if not is_lora(linear):
         return linear.weight
-    return linear.weight + linear.get_delta_weight(_NAME)
+    a, b = linear.lora_A[_NAME].weight, linear.lora_B[_NAME].weight
+    return torch.addmm(linear.weight, b, a, alpha=linear.scaling[_NAME])
 
 
 @contextmanager
 def merged(model: PreTrainedModel) -> Iterator[PreTrainedModel]:
     """The model without an adapter but with the same function, for a while."""
-    adapted = {name: module for name, module in model.named_modules() if is_lora(module)}
+    adapted: dict[str, Any] = {n: module for n, module in model.named_modules() if is_lora(module)}
     for name, module in adapted.items():
         plain = nn.Linear(module.in_features, module.out_features, bias=False, device="meta")
         plain.weight = nn.Parameter(weight_of(module).detach(), requires_grad=False)

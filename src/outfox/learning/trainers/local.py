@@ -50,7 +50,7 @@ from outfox.learning.trainers.optimizer import (
     Schedule,
 )
 from outfox.policies.loading import without_bars
-from outfox.policies.logprobs import plain_head, sequence_logprobs
+from outfox.policies.logprobs import checkpointed_layers, plain_head, sequence_logprobs
 from outfox.policies.lora import WEIGHTS as ADAPTER
 from outfox.policies.lora import base_sum, is_adapted, load_adapter, save_adapter
 
@@ -94,6 +94,8 @@ class LocalTrainer:
         gradient_checkpointing: bool = False,
     ) -> None:
         plain_head(model)
+        if gradient_checkpointing:
+            checkpointed_layers(model)
         self._model = model.eval()
         self._adapted = is_adapted(model)
         self._trained = {name: p for name, p in model.named_parameters() if p.requires_grad}
@@ -337,7 +339,7 @@ class LocalTrainer:
         else:
             raise DataError(
                 f"the adapter in {folder} was trained beside other weights than those of this "
-                "model: give the model.path that the run began with"
+                "model: give the model.path that it began with, or another cache.dir"
             )
         self._optimizer.restore(load_file(folder / OPTIMIZER))
         if self._reference is not None:
