@@ -101,17 +101,6 @@ def test_a_death_before_the_merged_model_is_made_up_for(
     assert bits(resume(tmp_path / "run")) == bits(adapted)
 
 
-def test_two_processes_train_what_one_trains(adapted: RunFolder, tmp_path: Path):
-    run = small(tmp_path / "run", adapted.path.parent / "cache", "processes=2")
-    one, two = (
-        load_file(each.checkpoint(1) / "adapter_model.safetensors") for each in (adapted, run)
-    )
-    assert one.keys() == two.keys()
-    for name, weight in one.items():
-        torch.testing.assert_close(two[name], weight, atol=1e-3, rtol=1e-2)
-    assert (run.path / "model" / "model.safetensors").is_file()
-
-
 @pytest.mark.parametrize(
     ("wrong", "told"),
     [

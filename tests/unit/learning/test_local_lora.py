@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 
 import pytest
 import torch
@@ -13,6 +14,7 @@ from outfox.core.recipe import LoraSettings
 from outfox.core.results import Batch
 from outfox.learning.batching.packing import pack
 from outfox.learning.losses.mixed import MixedLoss
+from outfox.learning.trainers import local
 from outfox.learning.trainers.local import LocalTrainer
 from outfox.policies.loading import LoadedModel
 from outfox.policies.lora import with_lora
@@ -120,6 +122,32 @@ def test_an_adapter_beside_another_base_is_refused(made, tmp_path):
     with pytest.raises(DataError, match=r"beside other weights.*give the model\.path"):
         other.load(tmp_path)
     assert json.loads((tmp_path / "trainer.json").read_text())["base"] > 0
+
+
+@dataclass
+class Twins:
+    """Two ranks that did the same."""
+
+    index: int = 0
+    count: int = 2
+
+    def gather(self, mine):
+        return [mine, mine]
+
+
+def test_between_ranks_only_the_gradients_of_the_adapter_travel(made, monkeypatch):
+    sent = []
+
+    def doubled(gradients, count):
+        sent.extend(gradient.shape for gradient in gradients)
+        for gradient in gradients:
+            gradient *= count
+
+    monkeypatch.setattr(local, "sum_over_ranks", doubled)
+    trainer = made(ranks=Twins())
+    updates(trainer, 0, 1)
+    own = [w.shape for name, w in trainer.weights().items() if "lora_" in name]
+    assert sorted(sent) == sorted(own)
 
 
 @pytest.mark.parametrize("rank", [None, 4])
