@@ -176,7 +176,7 @@ def _spread(values: Tensor, wanted: Tensor) -> Tensor:
     return functional.pad(full, (1, 0))
 
 
-def checkpointed_layers(model: PreTrainedModel) -> list[nn.Module]:
+def checkpointed_layers(model: PreTrainedModel) -> Sequence[nn.Module]:
     """What gradient_checkpointing computes again. Raises ConfigError where there is nothing."""
     layers = [m for m in model.modules() if isinstance(m, GradientCheckpointingLayer)]
     if not layers:
