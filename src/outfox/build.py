@@ -8,7 +8,7 @@ recipe.yaml ─▶ Recipe ─assemble─▶ System: world · model · codec · e
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from inspect import isfunction
 from pathlib import Path
@@ -29,6 +29,7 @@ from outfox.policies.codecs.check import check_codec
 from outfox.policies.codecs.markup import text_parameters
 from outfox.policies.engine_policy import EnginePolicy, closed_book
 from outfox.policies.loading import LoadedModel, load
+from outfox.policies.lora import with_lora
 from outfox.policies.tiny import build_model, build_tokenizer
 from outfox.rewards.rubric import RubricTree
 from outfox.rewards.score import make_rubric
@@ -104,7 +105,7 @@ def assemble(file: RecipeFile, *, allow_user_code: bool = True, ranks: Ranks = A
     supplies = _supplies(recipe, parts, file.folders)
     recipe = replace(recipe, codec=_codec(recipe, supplies))
     world: World = parts.make("world", recipe.world, supplies)
-    model = _model(recipe, world, file.folders)
+    model = with_lora(_model(recipe, world, file.folders), recipe.model.lora, seed=recipe.seed)
     codec: Codec = parts.make("codec", recipe.codec, model.tokenizer)
     check_codec(codec)
     engine: Engine = parts.make("engine", recipe.engine, model.model, model.tokenizer)
@@ -259,7 +260,7 @@ def _model(recipe: Recipe, world: World, folders: tuple[Path, ...]) -> LoadedMod
     words = (*world.lexicon.words, *world.lexicon.names)
     called = tuple(recipe.codec.settings.get("tools", ()))
     tokenizer = build_tokenizer(words, context=settings.context, tools=called)
-    sizes = {f.name: getattr(settings, f.name) for f in fields(settings) if f.name != "path"}
+    sizes = {k: v for k, v in asdict(settings).items() if k not in ("path", "lora")}
     return LoadedModel(model=build_model(tokenizer, seed=recipe.seed, **sizes), tokenizer=tokenizer)
 
 

@@ -98,14 +98,13 @@ async def train(
     *,
     steps: int,
     start: int = 0,
-    max_tokens_per_micro: int = 4096,
 ) -> AsyncIterator[StepResult]:
     """Steps `start` to `steps - 1`; the engine holds the new weights when a result is yielded."""
     for step in range(start, steps):
         experience = await collect(stage, step)
         begun = perf_counter()
         notes = trainer.annotate(experience.samples, trainer.needs)
-        batches = pack(experience.samples, max_tokens_per_micro=max_tokens_per_micro)
+        batches = pack(experience.samples, max_tokens_per_micro=trainer.micro_tokens)
         report = trainer.update(batches, notes)
         if engine is not None:
             engine.load_weights(trainer.weights(), report.policy_version)

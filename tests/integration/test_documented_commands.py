@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 import duckdb
 import pytest
@@ -173,9 +173,13 @@ def settings(cls: Any, where: str = "") -> Iterator[tuple[str, Any]]:
     """Dotted key and default of every setting; MISSING where it is required."""
     hints = get_type_hints(cls)
     for field in fields(cls):
-        if is_dataclass(hints[field.name]) and hints[field.name] is not Part:
-            yield from settings(hints[field.name], f"{where}{field.name}.")
-        elif field.default is MISSING and field.default_factory is MISSING:
+        hint = hints[field.name]
+        inner = [each for each in (hint, *get_args(hint)) if is_dataclass(each) and each != Part]
+        if inner:
+            yield from settings(inner[0], f"{where}{field.name}.")
+        if inner == [hint]:
+            continue
+        if field.default is MISSING and field.default_factory is MISSING:
             yield f"{where}{field.name}", MISSING
         else:
             made = field.default if field.default_factory is MISSING else field.default_factory()

@@ -25,8 +25,10 @@ from outfox.evaluation.gates import decision_gate, recall
 from outfox.evaluation.intervals import NOT_MEASURED, Estimate
 from outfox.evaluation.metrics import Measures, measure
 from outfox.evaluation.summary import line, summary
-from outfox.learning.checkpoint import load_checkpoint, save_checkpoint
+from outfox.learning.checkpoint import export_model, load_checkpoint, save_checkpoint
 from outfox.loop import train
+from outfox.policies.loading import without_bars
+from outfox.policies.lora import merged
 from outfox.store.run_folder import RunFolder
 from outfox.workbench.report import write_report
 
@@ -95,6 +97,9 @@ async def _run(system: System, folder: RunFolder, display: Display) -> Outcome |
         after=after,
         greedy=greedy,
     )
+    if system.recipe.model.lora is not None:
+        with without_bars(), merged(system.model.model) as whole:
+            export_model(folder.path / "model", whole, system.model.tokenizer)
     folder.write_summary(content)
     folder.add_timings(lesson.steps, {"whole": perf_counter() - begun}, stage="run")
     write_report(folder)

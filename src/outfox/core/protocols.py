@@ -321,6 +321,11 @@ class Trainer(Protocol):
     @property
     def policy_version(self) -> int: ...
     @property
+    def micro_tokens(self) -> int:
+        """Most tokens together in a forward and backward pass; the loop packs by it."""
+        ...
+
+    @property
     def needs(self) -> frozenset[Need]:
         """What `annotate` must compute for the configured loss; on-policy GRPO needs nothing."""
         ...

@@ -60,11 +60,25 @@ class TaskSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LoraSettings:
+    """Low-rank adapters that are trained in place of the model's own weights (peft)."""
+
+    rank: PositiveInt = 16
+    """Rank of each adapter."""
+    alpha: PositiveFloat = 32.0
+    """The adapter's product is multiplied by alpha / rank."""
+    targets: tuple[str, ...] = ()
+    """Linear maps that get one, by last name, e.g. `[q_proj, v_proj]`; empty: all but the head."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ModelSettings:
     """The policy's model: a folder or hub name, or a tiny one built from the world's words."""
 
     path: str | None = None
     """A model folder or hub name; default: a tiny model built from the world's words."""
+    lora: LoraSettings | None = None
+    """Train adapters instead of the whole model; null: the whole model."""
     hidden: PositiveInt = 128
     """Width of the tiny model."""
     layers: PositiveInt = 4

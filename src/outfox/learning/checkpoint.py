@@ -28,7 +28,7 @@ STATE = "state.json"
 
 
 class SavesPretrained(Protocol):
-    """A tokenizer, as far as a checkpoint knows it."""
+    """A tokenizer or a model, as far as this file knows it."""
 
     def save_pretrained(self, save_directory: str) -> Any: ...
 
@@ -60,17 +60,29 @@ def save_checkpoint(
         "cursor": dict(cursor),
         "parts": {name: _plain(name, part.state()) for name, part in sorted(parts.items())},
     }
-    temporary = folder.with_name(f".{folder.name}.tmp")
-    shutil.rmtree(temporary, ignore_errors=True)
-    temporary.mkdir(parents=True)
+    temporary = _emptied(folder)
     if tokenizer is not None:
         tokenizer.save_pretrained(str(temporary))
     trainer.save(temporary)
     state["files"] = {file.name: file.stat().st_size for file in sorted(temporary.iterdir())}
     (temporary / STATE).write_text(json.dumps(state, ensure_ascii=False, indent=2) + "\n")
-    for file in temporary.iterdir():
-        _flush(file)
     _replace(temporary, folder)
+
+
+def export_model(folder: Path, model: SavesPretrained, tokenizer: SavesPretrained) -> None:
+    """Write a model folder that `from_pretrained` loads; an older one of that name is replaced."""
+    temporary = _emptied(folder)
+    for each in (model, tokenizer):
+        each.save_pretrained(str(temporary))
+    _replace(temporary, folder)
+
+
+def _emptied(folder: Path) -> Path:
+    """An empty folder beside it, to be renamed when it is whole."""
+    temporary = folder.with_name(f".{folder.name}.tmp")
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir(parents=True)
+    return temporary
 
 
 def load_checkpoint(
@@ -140,6 +152,8 @@ def _flush(file: Path) -> None:
 
 def _replace(new: Path, folder: Path) -> None:
     """Rename into place; an old folder is set aside first, as folders cannot be overwritten."""
+    for file in new.iterdir():
+        _flush(file)
     aside = folder.with_name(f".{folder.name}.old")
     shutil.rmtree(aside, ignore_errors=True)
     if folder.exists():

@@ -88,6 +88,11 @@ def check_source(source: str | Path) -> str | Path:
     if not folder.is_dir():
         raise ConfigError(f"A model is a folder; '{text}' is a file. Name the folder it lies in.")
     present = {item.name for item in folder.iterdir()}
+    if "adapter_config.json" in present and "config.json" not in present:
+        raise ConfigError(
+            f"A model folder holds a whole model; '{text}' holds an adapter. Name the folder "
+            "`model` of the run that trained it, where both are merged."
+        )
     for what, names in (
         ("config", ("config.json",)),
         ("weights", _WEIGHTS),

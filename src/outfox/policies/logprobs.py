@@ -10,26 +10,33 @@ mask is built.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import cast
+from weakref import WeakSet
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from torch.utils.checkpoint import checkpoint
 from transformers import PreTrainedModel
+from transformers.modeling_layers import GradientCheckpointingLayer
 
 from outfox.core.errors import ConfigError
 from outfox.core.ledger import Bools, Ints
-from outfox.policies.scoring.decoder import decode, is_known
+from outfox.policies.loading import without_notices
+from outfox.policies.scoring.decoder import again, decode, is_known
 from outfox.policies.scoring.head import score
 from outfox.policies.scoring.tree import by_length, prefix_tree
 
 MAX_WASTE = 0.1
 """Most padding that a forward pass of the general path makes."""
-_SCALED_LOGITS = {"final_logit_softcapping": None, "logits_scaling": 1.0, "logit_scale": 1.0}
+_BENDING = ("final_logit_softcapping", "logits_scaling", "logit_scale", "lm_head_multiplier")
+"""Settings by which models are known to change their logits, for the error."""
+_SEEN: WeakSet[nn.Module] = WeakSet()
+"""Models whose logits were found to be the plain output of their head."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -38,7 +45,7 @@ class TokenScores:
 
     logprobs: Tensor
     """[B, T] float32; zeros at position 0, on padding and outside `where`."""
-    entropies: Tensor | None = None
+    entropies: Tensor
     """[B, T] float32, nats, of the distribution each token was drawn from; zeros likewise."""
 
 
@@ -58,26 +65,30 @@ def sequence_logprobs(
     wanted: Sequence[Bools],
     *,
     temperature: float = 1.0,
+    gradient_checkpointing: bool = False,
 ) -> FlatScores:
     """Scores of the wanted tokens of sequences of any length, differentiable.
 
     `wanted` is as long as its sequence, and False at its first token. What lies behind the last
     wanted token is not computed; where the model is a known one, neither is a beginning that
     another sequence has too. Others are padded, in groups of nearly equal length.
+    `gradient_checkpointing`: layers keep what goes into them only, and are computed again in the
+    backward pass.
     """
     lengths = [_last(mask) for mask in wanted]
     if not any(lengths):
         nothing = torch.zeros(0, device=model.device)
         return FlatScores(logprobs=nothing, entropies=nothing)
     if not is_known(model):
-        return _padded_logprobs(model, sequences, wanted, lengths, temperature)
+        with _checkpointed(model) if gradient_checkpointing else nullcontext():
+            return _padded_logprobs(model, sequences, wanted, lengths, temperature)
     tree = prefix_tree([own[:last] for own, last in zip(sequences, lengths, strict=True)])
     before = [path[mask[1 : len(path) + 1]] for path, mask in zip(tree.paths, wanted, strict=True)]
     targets = [own[mask] for own, mask in zip(sequences, wanted, strict=True)]
     ends, row = np.unique(np.concatenate(before), return_inverse=True)
     logprobs, entropies = score(
-        decode(model, tree, ends),
-        cast(nn.Linear, model.get_output_embeddings()).weight,
+        decode(model, tree, ends, gradient_checkpointing=gradient_checkpointing),
+        cast(nn.Linear, model.get_output_embeddings()),
         torch.from_numpy(row),
         torch.from_numpy(np.concatenate(targets)),
         temperature=temperature,
@@ -112,10 +123,8 @@ def _padded_logprobs(
             model,
             torch.from_numpy(token_ids).to(model.device),
             where=mask,
-            entropies=True,
             temperature=temperature,
         )
-        assert scores.entropies is not None
         counts = where.sum(1).tolist()
         for column, found in ((logprobs, scores.logprobs), (entropies, scores.entropies)):
             for k, own in zip(members, found[mask].split(counts), strict=True):
@@ -133,33 +142,21 @@ def token_logprobs(
     lengths: Tensor | None = None,
     *,
     where: Tensor | None = None,
-    entropies: bool = False,
     temperature: float = 1.0,
-    max_logits: int = 1 << 24,
 ) -> TokenScores:
     """Log-probabilities of `token_ids` [B, T] under `model` at `temperature`, differentiable.
 
     lengths: [B] real tokens per row; default all T.
     where: [B, T] bool, the tokens that are wanted (a loss mask); the rest costs no logits.
-    max_logits: most logits held at once. Beyond it positions are taken in parts, whose logits
-    are computed again in the backward pass.
-    Raises ConfigError for a model that scales its logits after the head.
+    Raises ConfigError for a model whose logits are not the plain output of a linear head.
     """
-    _check_head(model)
+    head = plain_head(model)
     hidden = model.get_decoder()(input_ids=token_ids, use_cache=False).last_hidden_state
     wanted = _wanted(token_ids, lengths, where)
     states, targets = hidden[:, :-1][wanted], token_ids[:, 1:][wanted]
-    head = cast(nn.Linear, model.get_output_embeddings())
-    size = max(1, max_logits // head.weight.shape[0])
-    parts = list(zip(states.split(size), targets.split(size), strict=True))
-    scored = [
-        checkpoint(_score, head, s, t, temperature, entropies, use_reentrant=False)
-        if len(parts) > 1 and torch.is_grad_enabled()
-        else _score(head, s, t, temperature, entropies)
-        for s, t in parts
-    ]
-    columns = [_spread(torch.cat(column), wanted) for column in zip(*scored, strict=True)]
-    return TokenScores(logprobs=columns[0], entropies=columns[1] if entropies else None)
+    rows = torch.arange(len(states), device=states.device)
+    logprobs, entropies = score(states, head, rows, targets, temperature=temperature)
+    return TokenScores(logprobs=_spread(logprobs, wanted), entropies=_spread(entropies, wanted))
 
 
 def _wanted(token_ids: Tensor, lengths: Tensor | None, where: Tensor | None) -> Tensor:
@@ -173,31 +170,82 @@ def _wanted(token_ids: Tensor, lengths: Tensor | None, where: Tensor | None) -> 
     return keep
 
 
-def _score(
-    head: nn.Module, states: Tensor, targets: Tensor, temperature: float, entropies: bool
-) -> tuple[Tensor, ...]:
-    """[N] log-probabilities, and [N] entropies where asked for, of `states` [N, hidden]."""
-    logits = head(states)
-    logits = logits if logits.dtype == torch.float64 else logits.float()
-    if temperature != 1.0:
-        logits = logits / temperature
-    if not entropies:
-        return (-functional.cross_entropy(logits, targets, reduction="none"),)
-    logp = logits.log_softmax(-1)
-    return logp.gather(-1, targets[:, None])[:, 0], -(logp.exp() * logp).sum(-1)
-
-
 def _spread(values: Tensor, wanted: Tensor) -> Tensor:
     """[N] values of wanted tokens as [B, T], shifted to the tokens that they belong to."""
     full = values.new_zeros(wanted.shape).masked_scatter(wanted, values)
     return functional.pad(full, (1, 0))
 
 
-def _check_head(model: PreTrainedModel) -> None:
-    settings = model.config.to_dict()
-    for name, neutral in _SCALED_LOGITS.items():
-        if settings.get(name, neutral) != neutral:
-            raise ConfigError(
-                f"Log-probabilities are computed from the plain output of the head; this model "
-                f"sets {name}={settings[name]}. Use a model without it."
-            )
+def checkpointed_layers(model: PreTrainedModel) -> Sequence[nn.Module]:
+    """What gradient_checkpointing computes again. Raises ConfigError where there is nothing."""
+    layers = [m for m in model.modules() if isinstance(m, GradientCheckpointingLayer)]
+    if not layers:
+        raise ConfigError(
+            f"gradient_checkpointing needs layers that transformers knows how to compute again; "
+            f"{type(model).__name__} has none: leave it out"
+        )
+    return layers
+
+
+@contextmanager
+def _checkpointed(model: PreTrainedModel) -> Iterator[None]:
+    """Layers are computed again in the backward pass; transformers' own switch for it would have
+    the model in training mode, where layers drop out.
+    """
+    layers = checkpointed_layers(model)
+    for layer in layers:
+        layer.forward = partial(again, layer.forward)
+    try:
+        yield
+    finally:
+        for layer in layers:
+            del layer.forward
+
+
+# -- the head -------------------------------------------------------------------------------------
+def plain_head(model: PreTrainedModel) -> nn.Linear:
+    """The head of a model whose logits are its plain output. Raises ConfigError."""
+    head = model.get_output_embeddings()
+    if type(head) is not nn.Linear:
+        raise ConfigError(
+            f"Log-probabilities are computed from a plain linear head; that of "
+            f"{type(model).__name__} is a {type(head).__name__}. Use another model."
+        )
+    if model not in _SEEN:
+        _check_logits(model, head)
+        _SEEN.add(model)
+    return head
+
+
+def _check_logits(model: PreTrainedModel, head: nn.Linear) -> None:
+    """Run a few tokens, with a head that shouts: whatever is done to its output, shows.
+
+    Between the decoder and the logits there may be nothing else (a scale, a soft cap).
+    """
+    seen: list[Tensor] = []
+
+    def shout(module: nn.Module, given: tuple[Tensor, ...], out: Tensor) -> Tensor:
+        seen.extend((given[0], out + torch.linspace(-1000, 1000, out.shape[-1]).to(out)))
+        return seen[-1]
+
+    hooks = (
+        model.get_decoder().register_forward_hook(
+            lambda module, given, out: seen.append(out.last_hidden_state)
+        ),
+        head.register_forward_hook(shout),
+    )
+    try:
+        with torch.no_grad(), without_notices():
+            ids = torch.arange(min(8, len(head.weight)), device=model.device)[None]
+            logits = model(input_ids=ids, use_cache=False).logits
+    finally:
+        for hook in hooks:
+            hook.remove()
+    states, given, out = seen
+    if not (torch.equal(states, given) and torch.equal(out.to(logits.dtype), logits)):
+        bent = [name for name in _BENDING if model.config.to_dict().get(name) not in (None, 1.0)]
+        raise ConfigError(
+            "Log-probabilities are computed from the plain output of the head; "
+            f"{type(model).__name__} does more{f' ({bent[0]})' if bent else ''}. Use a model "
+            "without it."
+        )

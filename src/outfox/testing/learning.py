@@ -184,6 +184,10 @@ class FakeTrainer:
         return self._policy_version
 
     @property
+    def micro_tokens(self) -> int:
+        return 4096
+
+    @property
     def needs(self) -> frozenset[Need]:
         return self._needs
 

@@ -2,10 +2,22 @@
 
 import pytest
 import torch
-from transformers import Gemma2Config, Gemma2ForCausalLM
+from transformers import (
+    CohereConfig,
+    CohereForCausalLM,
+    Gemma2Config,
+    Gemma2ForCausalLM,
+    GraniteConfig,
+    GraniteForCausalLM,
+    LlamaConfig,
+    LlamaForCausalLM,
+    PhiConfig,
+    PhiForCausalLM,
+)
 
 from outfox.core.errors import ConfigError
 from outfox.policies.logprobs import token_logprobs
+from outfox.policies.scoring import head
 from outfox.policies.tiny import build_model, build_tokenizer
 
 TOKENIZER = build_tokenizer(["Paris"])
@@ -27,8 +39,7 @@ def naive(row: int, length: int, temperature: float = 1.0) -> tuple[torch.Tensor
 
 @pytest.mark.parametrize("temperature", [1.0, 0.7])
 def test_every_token_gets_its_own_logprob_and_padding_none(temperature: float):
-    scores = token_logprobs(MODEL, IDS, LENGTHS, entropies=True, temperature=temperature)
-    assert scores.entropies is not None
+    scores = token_logprobs(MODEL, IDS, LENGTHS, temperature=temperature)
     assert scores.logprobs.shape == scores.entropies.shape == IDS.shape
     for row, length in enumerate(LENGTHS.tolist()):
         logprobs, entropies = naive(row, length, temperature)
@@ -55,15 +66,17 @@ def test_only_wanted_tokens_are_scored():
     assert not token_logprobs(MODEL, IDS, where=where & False).logprobs.any()
 
 
-def test_parts_change_neither_values_nor_gradients():
-    def run(max_logits: int) -> tuple[torch.Tensor, torch.Tensor]:
+def test_parts_change_neither_values_nor_gradients(monkeypatch):
+    def run() -> tuple[torch.Tensor, torch.Tensor]:
         MODEL.zero_grad()
-        scores = token_logprobs(MODEL, IDS, LENGTHS, entropies=True, max_logits=max_logits)
-        assert scores.entropies is not None
+        scores = token_logprobs(MODEL, IDS, LENGTHS)
         (scores.logprobs.sum() + 0.3 * scores.entropies.sum()).backward()
         return scores.logprobs.detach(), MODEL.lm_head.weight.grad.clone()
 
-    for whole, parts in zip(run(1 << 24), run(2 * len(TOKENIZER)), strict=True):
+    kept = run()
+    monkeypatch.setattr(head, "KEPT_LOGITS", 0)
+    monkeypatch.setattr(head, "_ROWS", 2)
+    for whole, parts in zip(kept, run(), strict=True):
         torch.testing.assert_close(whole, parts, atol=1e-5, rtol=1e-5)
 
 
@@ -82,15 +95,63 @@ def test_no_gradient_flows_from_tokens_that_are_not_wanted():
     assert not embedded.grad[1:].any()
 
 
-def test_a_model_that_bends_its_logits_is_refused():
-    config = Gemma2Config(
-        vocab_size=32,
-        hidden_size=16,
-        intermediate_size=16,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        num_key_value_heads=1,
-        head_dim=8,
-    )
-    with pytest.raises(ConfigError, match="final_logit_softcapping"):
-        token_logprobs(Gemma2ForCausalLM(config), IDS % 32)
+SIZES = {
+    "vocab_size": 32,
+    "hidden_size": 16,
+    "intermediate_size": 16,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "num_key_value_heads": 1,
+    "pad_token_id": 0,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+}
+
+
+@pytest.mark.parametrize(
+    ("model", "config", "named"),
+    [
+        (Gemma2ForCausalLM, Gemma2Config(**SIZES, head_dim=8), "final_logit_softcapping"),
+        (GraniteForCausalLM, GraniteConfig(**SIZES, logits_scaling=2.0), "logits_scaling"),
+        (CohereForCausalLM, CohereConfig(**SIZES, logit_scale=0.1), "logit_scale"),
+    ],
+)
+def test_a_model_that_bends_its_logits_is_refused(model, config, named):
+    torch.manual_seed(0)
+    with pytest.raises(ConfigError, match=rf"does more \({named}\)"):
+        token_logprobs(model(config), IDS % 32)
+
+
+def test_what_happens_to_logits_is_seen_where_no_setting_tells():
+    class Bent(LlamaForCausalLM):
+        def forward(self, **given):
+            made = super().forward(**given)
+            made.logits = made.logits * 1.01
+            return made
+
+    torch.manual_seed(0)
+    with pytest.raises(ConfigError, match="the head; Bent does more"):
+        token_logprobs(Bent(LlamaConfig(**SIZES)), IDS % 32)
+
+
+def test_a_head_that_is_no_plain_linear_map_is_refused():
+    model = LlamaForCausalLM(LlamaConfig(**SIZES))
+    model.lm_head = torch.nn.Sequential(model.lm_head)
+    with pytest.raises(ConfigError, match="is a Sequential"):
+        token_logprobs(model, IDS % 32)
+
+
+def test_the_bias_of_a_head_counts():
+    torch.manual_seed(0)
+    model = PhiForCausalLM(PhiConfig(**SIZES)).eval()
+    with torch.no_grad():
+        model.lm_head.bias.normal_()
+    ids = IDS % 32
+    found = token_logprobs(model, ids, temperature=0.8)
+    logp = (model(ids).logits / 0.8).log_softmax(-1)[:, :-1]
+    expected = logp.gather(-1, ids[:, 1:, None])[..., 0]
+    torch.testing.assert_close(found.logprobs[:, 1:], expected, atol=1e-5, rtol=1e-5)
+    found.logprobs.sum().backward()
+    own, model.lm_head.bias.grad = model.lm_head.bias.grad, None
+    expected.sum().backward()
+    torch.testing.assert_close(own, model.lm_head.bias.grad, atol=1e-4, rtol=1e-4)

@@ -11,9 +11,10 @@ from transformers import Lfm2Config, Lfm2ForCausalLM, LlamaConfig, LlamaForCausa
 from transformers.models.lfm2.modeling_lfm2 import Lfm2RMSNorm
 from transformers.models.llama.modeling_llama import LlamaRMSNorm
 
+from outfox.core.errors import ConfigError
 from outfox.policies import logprobs
 from outfox.policies.logprobs import FlatScores, sequence_logprobs
-from outfox.policies.scoring import head
+from outfox.policies.scoring import head, layout
 from outfox.policies.scoring.decoder import is_known
 from outfox.policies.scoring.tree import by_length, prefix_tree
 
@@ -154,6 +155,60 @@ def test_logits_that_are_computed_again_change_nothing(monkeypatch):
     same(kept[0], again[0])
     for key, gradient in kept[1].items():
         torch.testing.assert_close(again[1][key], gradient, atol=1e-12, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["llama-shared-keys", "lfm2-attention-last"])
+@pytest.mark.parametrize("block", [1, 4, 7, 64])
+def test_attention_in_blocks_changes_nothing(name, block, monkeypatch):
+    model = MODELS[name]()
+    ids, masks = sequences()
+    kept, _ = both(model, ids, masks, monkeypatch)
+    monkeypatch.setattr(layout, "KEPT_ATTENTION", 0)
+    monkeypatch.setattr(layout, "BLOCK", block)
+    again, _ = both(model, ids, masks, monkeypatch)
+    same(kept[0], again[0])
+    for key, gradient in kept[1].items():
+        torch.testing.assert_close(again[1][key], gradient, atol=1e-11, rtol=1e-11)
+
+
+@pytest.mark.parametrize("name", ["llama", "lfm2", "general"])
+def test_gradient_checkpointing_changes_no_bit(name, monkeypatch):
+    model = MODELS["llama" if name == "general" else name]().float()
+    if name == "general":
+        monkeypatch.setattr(logprobs, "is_known", lambda model: False)
+    ids, masks = sequences()
+    found = []
+    for again in (False, True):
+        model.zero_grad()
+        scores = sequence_logprobs(model, ids, masks, gradient_checkpointing=again)
+        (scores.logprobs.sum() + scores.entropies.sum()).backward()
+        gradients = [p.grad.numpy().tobytes() for p in model.parameters()]
+        found.append((scores.logprobs.detach().numpy().tobytes(), gradients))
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("name", ["llama", "lfm2", "general"])
+def test_gradient_checkpointing_keeps_less_for_the_backward_pass(name, monkeypatch):
+    model = MODELS["llama" if name == "general" else name]()
+    if name == "general":
+        monkeypatch.setattr(logprobs, "is_known", lambda model: False)
+    ids, masks = sequences()
+    kept = []
+    for again in (False, True):
+        sizes = []
+        with torch.autograd.graph.saved_tensors_hooks(
+            lambda t, sizes=sizes: sizes.append(t.numel()) or t, lambda t: t
+        ):
+            sequence_logprobs(model, ids, masks, gradient_checkpointing=again)
+        kept.append(sum(sizes))
+    assert kept[1] < kept[0] / 2
+
+
+def test_a_model_without_layers_to_compute_again_is_refused(monkeypatch):
+    monkeypatch.setattr(logprobs, "is_known", lambda model: False)
+    monkeypatch.setattr(logprobs, "GradientCheckpointingLayer", torch.nn.Conv2d)
+    with pytest.raises(ConfigError, match="gradient_checkpointing needs layers"):
+        sequence_logprobs(llama(), *sequences(), gradient_checkpointing=True)
 
 
 @pytest.mark.parametrize("name", ["llama", "lfm2"])

@@ -6,21 +6,24 @@
 On-policy (one optimiser step per rollout) no old-logprob pass is made: the old logprobs are the new
 ones, detached, and the difference to the rollout's is reported. With several optimiser steps, or
 samples of an older policy, the rollout's logprobs are the old ones.
+A reference for a KL term is a copy of what is trained, as it was at first: with LoRA the adapter's
+weights alone.
 The model stays in eval mode, so nothing is dropped out and no random number is drawn.
 """
 
 from __future__ import annotations
 
-import copy
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 import torch
-from safetensors.torch import load_file, load_model, save_file, save_model
+from pydantic import PositiveInt
+from safetensors.torch import load_file, load_model, save_file
 from torch import Tensor
 from transformers import PreTrainedModel
 
@@ -35,22 +38,24 @@ from outfox.learning.losses.tokens import (
     Loss,
     Mean,
     Outputs,
-    TrainedTokens,
-    mean_of,
     totals_of,
     trained_mask,
     trained_tokens,
 )
 from outfox.learning.ranks import sum_over_ranks
+from outfox.learning.trainers.metrics import add_means, counts, observed
 from outfox.learning.trainers.notes import Notes
 from outfox.learning.trainers.optimizer import (
     Optimizer,
     Schedule,
 )
 from outfox.policies.loading import without_bars
-from outfox.policies.logprobs import sequence_logprobs
+from outfox.policies.logprobs import checkpointed_layers, plain_head, sequence_logprobs
+from outfox.policies.lora import WEIGHTS as ADAPTER
+from outfox.policies.lora import base_sum, is_adapted, load_adapter, save_adapter
 
 STATE = "trainer.json"
+MODEL = "model.safetensors"
 OPTIMIZER = "optimizer.safetensors"
 REFERENCE = "reference.safetensors"
 ANNOTATED_TOKENS = 8192
@@ -78,6 +83,9 @@ class LocalTrainer:
             instead of the engine's.
         muon_rate: Muon trains the hidden matrices at this rate, AdamW the rest, along one schedule;
             null: AdamW trains all.
+        micro_tokens: Most tokens together in a forward and backward pass.
+        gradient_checkpointing: Layers are computed again in the backward pass, which takes less
+            memory and changes no bit.
     """
 
     def __init__(
@@ -98,8 +106,15 @@ class LocalTrainer:
         temperature: float = 1.0,
         recompute_old_logprobs: bool = False,
         muon_rate: float | None = None,
+        micro_tokens: PositiveInt = 4096,
+        gradient_checkpointing: bool = False,
     ) -> None:
+        plain_head(model)
+        if gradient_checkpointing:
+            checkpointed_layers(model)
         self._model = model.eval()
+        self._adapted = is_adapted(model)
+        self._trained = {name: p for name, p in model.named_parameters() if p.requires_grad}
         self._loss: Loss = MixedLoss() if loss is None else loss
         rates = Schedule(
             peak=learning_rate,
@@ -114,11 +129,13 @@ class LocalTrainer:
         self._max_grad_norm = max_grad_norm
         self._temperature = temperature
         self._recompute = recompute_old_logprobs
+        self._micro_tokens = micro_tokens
+        self._checkpointing = gradient_checkpointing
         self._policy_version = policy_version
         self._ranks = ranks
         self._optimizer_step = 0
         self._updates = 0
-        self._reference = _frozen_copy(model) if self._loss.needs_reference else None
+        self._reference = _copied(self._trained) if self._loss.needs_reference else None
 
     @property
     def policy_version(self) -> int:
@@ -127,6 +144,10 @@ class LocalTrainer:
     @property
     def optimizer_step(self) -> int:
         return self._optimizer_step
+
+    @property
+    def micro_tokens(self) -> int:
+        return self._micro_tokens
 
     @property
     def needs(self) -> frozenset[Need]:
@@ -145,26 +166,24 @@ class LocalTrainer:
                 "the local trainer has no value head; use a credit that needs none, "
                 "such as group-mean"
             )
-        return Annotations(
-            samples=tuple(samples),
-            old_logprobs=self._score(self._model, samples) if "old_logprobs" in needs else None,
-            ref_logprobs=(
-                self._score(self._reference, samples) if "ref_logprobs" in needs else None
-            ),
-        )
+        old = self._score(samples) if "old_logprobs" in needs else None
+        ref = self._score_by_reference(samples) if "ref_logprobs" in needs else None
+        return Annotations(samples=tuple(samples), old_logprobs=old, ref_logprobs=ref)
 
-    def _score(
-        self, model: PreTrainedModel | None, samples: Sequence[Sample]
-    ) -> tuple[Floats, ...]:
-        if model is None:
+    def _score_by_reference(self, samples: Sequence[Sample]) -> tuple[Floats, ...]:
+        if self._reference is None:
             raise ContractError(
                 "reference logprobs need a reference model; set kl_coef over 0 at construction"
             )
+        with _lent(self._trained, self._reference):
+            return self._score(samples)
+
+    def _score(self, samples: Sequence[Sample]) -> tuple[Floats, ...]:
         rows = {id(sample): np.zeros(len(sample), np.float32) for sample in samples}
         packed = pack(samples, max_tokens_per_micro=ANNOTATED_TOKENS)
         with torch.no_grad():
             for part in (micro for batch in packed for micro in batch.micro):
-                flat = self._forward(model, part).logprobs.float().cpu().numpy()
+                flat = self._forward(part).logprobs.float().cpu().numpy()
                 ends = np.cumsum([int(trained_mask(sample).sum()) for sample in part])
                 for sample, own in zip(part, np.split(flat, ends[:-1]), strict=True):
                     rows[id(sample)][trained_mask(sample)] = own
@@ -184,14 +203,14 @@ class LocalTrainer:
         largest: dict[str, float] = {}
         for batch in batches:
             if batch.samples:
-                _add(metrics, self._step(batch, notes, largest))
+                add_means(metrics, self._step(batch, notes, largest))
         self._policy_version += 1
         self._updates += 1
         means = {name: mean.value for name, mean in metrics.items() if mean.count}
         return UpdateReport(
             policy_version=self._policy_version,
             optimizer_step=self._optimizer_step,
-            metrics={**means, **largest, **_counts(batches)},
+            metrics={**means, **largest, **counts(batches)},
         )
 
     def _off_policy(self, batches: Sequence[Batch]) -> bool:
@@ -220,12 +239,12 @@ class LocalTrainer:
                 old_logprobs=notes.old(samples),
                 ref_logprobs=notes.ref(samples),
             )
-            outputs = self._forward(self._model, samples)
+            outputs = self._forward(samples)
             result = self._loss(tokens, outputs)
             result.loss.backward()
             loss += result.loss.item()
-            _add(metrics, result.metrics)
-            _add(metrics, _observed(tokens, outputs, largest))
+            add_means(metrics, result.metrics)
+            add_means(metrics, observed(tokens, outputs, largest))
         if self._ranks.count > 1:
             loss = self._shared(loss, metrics, largest)
         norm, rate = self._apply(loss)
@@ -236,7 +255,7 @@ class LocalTrainer:
     def _shared(self, loss: float, metrics: dict[str, Mean], largest: dict[str, float]) -> float:
         """Sum gradients, loss and metrics over ranks, in rank order; returns the whole loss."""
         gradients: list[Tensor] = []
-        for parameter in self._model.parameters():
+        for parameter in self._trained.values():
             if parameter.grad is None:
                 parameter.grad = torch.zeros_like(parameter)
             gradients.append(parameter.grad)
@@ -244,7 +263,7 @@ class LocalTrainer:
         parts = self._ranks.gather((loss, dict(metrics), dict(largest)))
         metrics.clear()
         for _, means, peaks in parts:
-            _add(metrics, means)
+            add_means(metrics, means)
             for name, peak in peaks.items():
                 largest[name] = max(peak, largest.get(name, peak))
         return sum(part[0] for part in parts)
@@ -252,7 +271,7 @@ class LocalTrainer:
     def _apply(self, loss: float) -> tuple[float, float]:
         """Clip and step; the gradient norm before clipping, and the learning rate."""
         norm = torch.nn.utils.clip_grad_norm_(
-            self._model.parameters(), self._max_grad_norm, foreach=True
+            self._trained.values(), self._max_grad_norm, foreach=True
         ).item()
         if not math.isfinite(loss) or not math.isfinite(norm):
             self._optimizer.zero_grad()
@@ -269,7 +288,7 @@ class LocalTrainer:
     def _device(self) -> torch.device:
         return next(self._model.parameters()).device
 
-    def _forward(self, model: PreTrainedModel, samples: Sequence[Sample]) -> Outputs:
+    def _forward(self, samples: Sequence[Sample]) -> Outputs:
         """Logprobs and entropies of the trained tokens; nothing else is computed."""
         masks = [trained_mask(sample) for sample in samples]
         if any(mask[0] for mask in masks):
@@ -278,7 +297,11 @@ class LocalTrainer:
                 "give every sequence a prompt of at least one token"
             )
         scores = sequence_logprobs(
-            model, [s.token_ids for s in samples], masks, temperature=self._temperature
+            self._model,
+            [s.token_ids for s in samples],
+            masks,
+            temperature=self._temperature,
+            gradient_checkpointing=self._checkpointing,
         )
         return Outputs(logprobs=scores.logprobs, entropies=scores.entropies)
 
@@ -288,24 +311,35 @@ class LocalTrainer:
         return {name: tensor.detach() for name, tensor in self._model.state_dict().items()}
 
     def save(self, folder: Path) -> None:
-        """Model in Hugging Face layout, optimiser and counters. Nothing is pickled."""
+        """Model or adapter in its usual layout, optimiser, counters. Nothing is pickled."""
         folder.mkdir(parents=True, exist_ok=True)
-        with without_bars():
-            self._model.save_pretrained(folder)
+        if self._adapted:
+            save_adapter(self._model, folder)
+        else:
+            with without_bars():
+                self._model.save_pretrained(folder)
         save_file(self._optimizer.tensors(), folder / OPTIMIZER)
         if self._reference is not None:
-            save_model(self._reference, str(folder / REFERENCE))
+            save_file(self._reference, folder / REFERENCE)
         state = {
             "format": 1,
             "policy_version": self._policy_version,
             "optimizer_step": self._optimizer_step,
             "updates": self._updates,
         }
+        if self._adapted:
+            state["base"] = base_sum(self._model)
         (folder / STATE).write_text(json.dumps(state, indent=2) + "\n")
 
     def load(self, folder: Path) -> None:
         """Continue exactly where `save` was called. Raises DataError for a folder that is none."""
-        for name in (STATE, OPTIMIZER, "model.safetensors"):
+        own, other = (ADAPTER, MODEL) if self._adapted else (MODEL, ADAPTER)
+        if (folder / other).is_file() and not (folder / own).is_file():
+            raise DataError(
+                f"{folder} was saved {'without' if self._adapted else 'with'} model.lora: resume "
+                "with the settings of the run"
+            )
+        for name in (STATE, OPTIMIZER, own):
             if not (folder / name).is_file():
                 raise DataError(f"a trainer checkpoint holds {name}; {folder} does not")
         state = json.loads((folder / STATE).read_text())
@@ -314,53 +348,47 @@ class LocalTrainer:
                 f"trainer format 1 is read here; {folder / STATE} has {state.get('format')}: "
                 "use the version of Outfox that wrote it"
             )
-        load_model(self._model, str(folder / "model.safetensors"))
+        if not self._adapted:
+            load_model(self._model, str(folder / MODEL))
+        elif state.get("base") == base_sum(self._model):
+            load_adapter(self._model, folder)
+        else:
+            raise DataError(
+                f"the adapter in {folder} was trained beside other weights than those of this "
+                "model: give the model.path that it began with, or another cache.dir"
+            )
         self._optimizer.restore(load_file(folder / OPTIMIZER))
         if self._reference is not None:
-            if not (folder / REFERENCE).is_file():
-                raise DataError(
-                    f"{folder} was saved without a reference model, but kl_coef is over 0: "
-                    "resume with the settings of the run"
-                )
-            load_model(self._reference, str(folder / REFERENCE))
+            self._reference = self._loaded_reference(folder)
         self._policy_version = int(state["policy_version"])
         self._optimizer_step = int(state["optimizer_step"])
         self._updates = int(state["updates"])
 
-
-def _frozen_copy(model: PreTrainedModel) -> PreTrainedModel:
-    return copy.deepcopy(model).eval().requires_grad_(False)
-
-
-def _add(metrics: dict[str, Mean], more: Mapping[str, Mean]) -> None:
-    for name, mean in more.items():
-        metrics[name] = metrics[name] + mean if name in metrics else mean
-
-
-def _observed(
-    tokens: TrainedTokens, outputs: Outputs, largest: dict[str, float]
-) -> dict[str, Mean]:
-    """Entropies (of policy samples, where there are any) and the gap to the rollout."""
-    entropies = outputs.entropies.detach()
-    counted = tokens.policy if tokens.totals.tokens else torch.ones_like(tokens.policy)
-    found = {"entropy": mean_of(entropies[counted])}
-    for name, inside in tokens.spans.items():
-        found[f"entropy/{name}"] = mean_of(entropies[counted & inside])
-    gap = (outputs.logprobs.detach() - tokens.rollout_logprobs)[tokens.policy].abs()
-    if len(gap):
-        found["sampling/logp_difference/mean"] = mean_of(gap)
-        name = "sampling/logp_difference/max"
-        largest[name] = max(largest.get(name, 0.0), gap.max().item())
-    return found
+    def _loaded_reference(self, folder: Path) -> dict[str, Tensor]:
+        found = load_file(folder / REFERENCE) if (folder / REFERENCE).is_file() else {}
+        if found.keys() != self._trained.keys():
+            raise DataError(
+                f"{folder} was saved without a reference model of these weights, but kl_coef is "
+                "over 0: resume with the settings of the run"
+            )
+        return found
 
 
-def _counts(batches: Iterable[Batch]) -> dict[str, float]:
-    samples = [sample for batch in batches for sample in batch.samples]
-    return {
-        "samples": float(len(samples)),
-        "tokens": float(sum(map(len, samples))),
-        "tokens/trained": float(sum(int(trained_mask(sample).sum()) for sample in samples)),
-    }
+def _copied(parameters: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {name: parameter.detach().clone() for name, parameter in parameters.items()}
+
+
+@contextmanager
+def _lent(parameters: Mapping[str, Tensor], values: Mapping[str, Tensor]) -> Iterator[None]:
+    """Other values in the model for a while, without a second model."""
+    own = {name: parameter.data for name, parameter in parameters.items()}
+    try:
+        for name, parameter in parameters.items():
+            parameter.data = values[name]
+        yield
+    finally:
+        for name, parameter in parameters.items():
+            parameter.data = own[name]
 
 
 part = LocalTrainer

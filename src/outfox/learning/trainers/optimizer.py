@@ -70,10 +70,11 @@ class Optimizer:
             {"params": [p for p in rest if p.dim() >= 2], "weight_decay": weight_decay},
             {"params": [p for p in rest if p.dim() < 2], "weight_decay": 0.0},
         ]
-        adamw = torch.optim.AdamW(
-            [g for g in groups if g["params"]], lr=schedule.peak, betas=betas, fused=True
-        )
-        self._parts: list[tuple[torch.optim.Optimizer, float]] = [(adamw, 1.0)]
+        self._parts: list[tuple[torch.optim.Optimizer, float]] = []
+        if rest:
+            filled = [group for group in groups if group["params"]]
+            adamw = torch.optim.AdamW(filled, lr=schedule.peak, betas=betas, fused=True)
+            self._parts.append((adamw, 1.0))
         if matrices and muon_rate is not None:
             muon = torch.optim.Muon(matrices, lr=muon_rate, weight_decay=weight_decay)
             self._parts.append((muon, muon_rate / schedule.peak))

@@ -33,7 +33,7 @@ from outfox.policies.engines.continuous.sampling import Rule, draw
 from outfox.policies.engines.continuous.schedule import Job, Schedule, Session
 from outfox.policies.engines.continuous.stopping import Stops
 from outfox.policies.engines.continuous.weights import copy_weights
-from outfox.policies.logprobs import token_logprobs
+from outfox.policies.logprobs import plain_head, token_logprobs
 
 _YIELDS = 4
 """Turns of the event loop between steps: a finished turn's tool call may need a few."""
@@ -64,6 +64,7 @@ class TransformersEngine:
             )
         self._model = model.eval()
         check_model(model)
+        plain_head(model)
         self._size = model.config.get_text_config().vocab_size
         self._rules: dict[tuple[float, float, tuple[str, ...]], Rule] = {}
         self._forward = Forward(model)

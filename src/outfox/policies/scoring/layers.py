@@ -47,6 +47,11 @@ def _added(dx: Tensor, dy: Tensor, ends: Tensor | None) -> Tensor:
     return dx.add_(dy) if ends is None else dx.index_add_(0, ends, dy)
 
 
+def _matrix(ctx: Any, argument: int, dy: Tensor, x: Tensor) -> Tensor | None:
+    """The gradient at a matrix, of y = x Wt; None where nobody wants it."""
+    return dy.t() @ x if ctx.needs_input_grad[argument] else None
+
+
 # -- attention ------------------------------------------------------------------------------------
 class Attend(Function):
     """looking [parts * head, hidden]: queries and keys in pairs that are turned together, values;
@@ -92,7 +97,8 @@ class Attend(Function):
             d_scales = (d_pairs * seen).sum(0)
             _unnormed(d_pairs.mul_(scales), seen, seen_r)
         dx = _added(_unnormed(d_mixed @ looking, h, r), dy, ctx.ends)
-        return dx, d_mixed.t() @ h, d_scales, dy.t() @ o, None, None, None, None
+        d_looking, d_out = _matrix(ctx, 1, d_mixed, h), _matrix(ctx, 3, dy, o)
+        return dx, d_looking, d_scales, d_out, None, None, None, None
 
 
 def _turn(pairs: Tensor, turn: Tensor) -> None:
@@ -101,16 +107,18 @@ def _turn(pairs: Tensor, turn: Tensor) -> None:
 
 
 def _attention(fanned: Tensor, layout: Layout) -> tuple[Tensor, list[Tensor]]:
-    """Attended values, and each group's attention [batch, width, width]."""
+    """Attended values, and each group's attention [batch, width, width] where it is kept."""
     scale = layout.heads.width**-0.5
     attended = fanned.new_empty(len(fanned) // 3, layout.heads.width)
     chances: list[Tensor] = []
     for group in layout.groups:
         query, key, value = fanned[group.fanned].view(3, group.batch, group.width, -1)
-        causal = layout.causal[: group.width, : group.width]
-        scores = torch.baddbmm(causal, query, key.transpose(1, 2), alpha=scale)
-        chances.append(scores.softmax(-1))
-        torch.bmm(chances[-1], value, out=attended[group.attended].view(value.shape))
+        out = attended[group.attended].view(value.shape)
+        for rows, seen, mask in layout.blocks(group.width):
+            chance = _chance(query[:, rows], key[:, seen], mask, scale)
+            torch.bmm(chance, value[:, seen], out=out[:, rows])
+            if layout.kept:
+                chances.append(chance)
     return attended, chances
 
 
@@ -119,16 +127,24 @@ def _attention_backward(
 ) -> Tensor:
     scale = layout.heads.width**-0.5
     d_fanned = torch.empty_like(fanned)
-    for group, chance in zip(layout.groups, chances, strict=True):
+    for k, group in enumerate(layout.groups):
         query, key, value = fanned[group.fanned].view(3, group.batch, group.width, -1)
         d_query, d_key, d_value = d_fanned[group.fanned].view(3, group.batch, group.width, -1)
         d_out = d_attended[group.attended].view(value.shape)
-        torch.bmm(chance.transpose(1, 2), d_out, out=d_value)
-        d_chance = torch.bmm(d_out, value.transpose(1, 2))
-        d_scores = _aten._softmax_backward_data(d_chance, chance, -1, chance.dtype).mul_(scale)
-        torch.bmm(d_scores, key, out=d_query)
-        torch.bmm(d_scores.transpose(1, 2), query, out=d_key)
+        for rows, seen, mask in reversed(layout.blocks(group.width)):  # The first sees all keys.
+            new = 0 if seen.stop == group.width else 1
+            own = query[:, rows], key[:, seen]
+            chance = chances[k] if layout.kept else _chance(*own, mask, scale)
+            d_value[:, seen].baddbmm_(chance.transpose(1, 2), d_out[:, rows], beta=new)
+            d_chance = torch.bmm(d_out[:, rows], value[:, seen].transpose(1, 2))
+            d_scores = _aten._softmax_backward_data(d_chance, chance, -1, chance.dtype).mul_(scale)
+            torch.bmm(d_scores, own[1], out=d_query[:, rows])
+            d_key[:, seen].baddbmm_(d_scores.transpose(1, 2), own[0], beta=new)
     return d_fanned
+
+
+def _chance(query: Tensor, key: Tensor, mask: Tensor, scale: float) -> Tensor:
+    return torch.baddbmm(mask, query, key.transpose(1, 2), alpha=scale).softmax(-1)
 
 
 # -- gated short convolution ----------------------------------------------------------------------
@@ -173,7 +189,8 @@ class Convolve(Function):
         torch.mul(d_gated[:-1], v, out=d_b)
         torch.mul(d_gated[:-1], b, out=d_v)
         dx = _added(_unnormed(d_mixed @ entering, h, r), dy, ctx.ends)
-        return dx, d_mixed.t() @ h, d_taps, dy.t() @ o, None, None, None
+        d_entering, d_out = _matrix(ctx, 1, d_mixed, h), _matrix(ctx, 3, dy, o)
+        return dx, d_entering, d_taps, d_out, None, None, None
 
 
 # -- feed-forward ---------------------------------------------------------------------------------
@@ -195,11 +212,11 @@ class Feed(Function):
         (dy,) = grad_outputs
         h, r, wide, silu, gating, down = ctx.saved_tensors
         gate, up = wide.chunk(2, -1)
-        d_down = dy.t() @ (silu * up)
+        d_down = _matrix(ctx, 2, dy, silu * up)
         d_wide = torch.empty_like(wide)
         d_gate, d_up = d_wide.chunk(2, -1)
         d_product = dy @ down
         torch.mul(d_product, silu, out=d_up)
         _aten.silu_backward.grad_input(d_product.mul_(up), gate, grad_input=d_gate)
         dx = _unnormed(d_wide @ gating, h, r).add_(dy)
-        return dx, d_wide.t() @ h, d_down, None
+        return dx, _matrix(ctx, 1, d_wide, h), d_down, None

@@ -22,6 +22,10 @@ from outfox.policies.scoring.tree import Tree, by_length
 
 MAX_WASTE = 0.15
 """Padding in attention costs less than many small groups do."""
+KEPT_ATTENTION = 1 << 26
+"""Most attention weights, of all layers together, kept for the backward pass. Beyond it they are
+computed again, `BLOCK` queries at a time, and memory grows with the length, not with its square."""
+BLOCK = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,14 +73,30 @@ class Layout:
     """[E * heads] the same as `back`, of those only."""
     ancestors: tuple[Tensor, ...]
     """[N] each: the node before, the one before that, ...; N where there is none."""
+    kept: bool
+    """True where attention weights are kept for the backward pass."""
     causal: Tensor
-    """[longest, longest] 0 where a query may look, -inf elsewhere."""
+    """[block, longest + block] 0 where a query may look, -inf elsewhere; the first of a block looks
+    at `longest + 1` keys."""
+
+    def blocks(self, width: int) -> list[tuple[slice, slice, Tensor]]:
+        """Queries that attend together, the keys that they see, and what they may look at."""
+        size = len(self.causal)
+        longest = self.causal.shape[1] - size
+        found: list[tuple[slice, slice, Tensor]] = []
+        for start in range(0, width, size):
+            stop = min(start + size, width)
+            mask = self.causal[: stop - start, longest - start : longest - start + stop]
+            found.append((slice(start, stop), slice(stop), mask))
+        return found
 
 
 def lay_out(
-    tree: Tree, ends: np.ndarray, heads: Heads, *, reach: int, dtype: torch.dtype
+    tree: Tree, ends: np.ndarray, heads: Heads, *, reach: int, layers: int, dtype: torch.dtype
 ) -> Layout:
-    """`ends` [E] are nodes, each once; `reach`: how far convolutions look back."""
+    """`ends` [E] are nodes, each once; `reach`: how far convolutions look back; `layers`: how many
+    of the model attend.
+    """
     lengths = [len(path) for path in tree.paths]
     back = np.zeros((len(tree.token_ids), heads.query), np.int64)
     groups: list[Group] = []
@@ -97,6 +117,8 @@ def lay_out(
         )
         taken += size
     longest = max(lengths, default=0)
+    kept = layers * sum(group.batch * group.width**2 for group in groups) <= KEPT_ATTENTION
+    block = longest if kept else BLOCK
     return Layout(
         heads=heads,
         groups=tuple(groups),
@@ -105,7 +127,8 @@ def lay_out(
         ends=torch.from_numpy(ends),
         back_ends=torch.from_numpy(back[ends].reshape(-1)),
         ancestors=tuple(map(torch.from_numpy, tree.ancestors(reach))),
-        causal=torch.full((longest, longest), float("-inf"), dtype=dtype).triu_(1),
+        kept=kept,
+        causal=torch.full((block, longest + block), float("-inf"), dtype=dtype).triu_(longest + 1),
     )
 
 

@@ -22,6 +22,7 @@ from torch.nn import functional
 from transformers import Lfm2ForCausalLM, LlamaForCausalLM, PreTrainedModel
 
 from outfox.policies.engines.continuous.attention import Packed
+from outfox.policies.lora import weight_of
 
 _MOST_PARAMETERS = 1 << 27
 """Larger models gain little, and a copy of their weights costs much."""
@@ -198,12 +199,11 @@ def _side_by_side(norm: nn.Module, *linear: nn.Module) -> Tensor:
 def _after(norm: nn.Module, linear: nn.Module) -> Tensor:
     """[in, out] weights of a linear map behind a norm, with the norm's weights in them."""
     assert isinstance(norm.weight, Tensor)
-    assert isinstance(linear.weight, Tensor)
-    return (linear.weight * norm.weight).detach().t().contiguous()
+    return (weight_of(linear) * norm.weight).detach().t().contiguous()
 
 
 def _turned(linear: Any) -> Tensor:
-    return linear.weight.detach().t().contiguous()
+    return weight_of(linear).detach().t().contiguous()
 
 
 def _interleaved(weight: Tensor, head: int) -> Tensor:
