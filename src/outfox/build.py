@@ -251,12 +251,13 @@ def _model(recipe: Recipe, world: World, folders: tuple[Path, ...]) -> LoadedMod
     if settings.path:
         local = _found(settings.path, folders)
         return load(local if local and local.exists() else settings.path)
-    if world.lexicon is None:
+    lexicon = world.lexicon
+    if lexicon is None:
         raise ConfigError(
             f"the world {world.name} has no lexicon to build a tiny policy from; set model.path "
             "to a model folder"
         )
-    words = (*world.lexicon.words, *world.lexicon.names)
+    words = (*lexicon.words, *lexicon.names)
     called = tuple(recipe.codec.settings.get("tools", ()))
     tokenizer = build_tokenizer(words, context=settings.context, tools=called)
     sizes = {f.name: getattr(settings, f.name) for f in fields(settings) if f.name != "path"}

@@ -4,30 +4,35 @@
          └──────▶ lexicon, demonstrations ◀──────┘
 
 A tiny policy is built from its words, and taught by rows that say how they are answered
-(`shown.py`). A model that can already write actions needs neither.
+(`shown.py`). A model that can read is taught the format by scripted searches (`searches.py`); one
+that can already write actions needs neither. Rows that share a passage of `gold_evidence` stay on
+one side: held out, or not.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Literal
 
 from outfox.core.errors import ConfigError
 from outfox.core.protocols import Tool
-from outfox.core.seeding import rng
 from outfox.core.types import Task, ToolCall
 from outfox.worlds.environments.tools import ToolEnvironments
+from outfox.worlds.lines import stem_of
 from outfox.worlds.retrieval.bm25 import BM25
 from outfox.worlds.retrieval.corpus import load_corpus
 from outfox.worlds.rows.demonstrations import Mix, RowDemonstrations, Words
 from outfox.worlds.rows.lexicon import make_lexicon
-from outfox.worlds.rows.shown import Shown, labelled, read_row
+from outfox.worlds.rows.searches import SearchDemonstrations
+from outfox.worlds.rows.shown import Shown, labelled, question_of, read_row
+from outfox.worlds.rows.split import split
 from outfox.worlds.tasks.rows import RowTasks, load_rows
 from outfox.worlds.tools.search import SearchTool
-from outfox.worlds.world import Supplies, World, balanced
+from outfox.worlds.world import Demonstrator, Supplies, World, balanced
 
 _MIX = Mix()
 _WORDS = {
@@ -44,52 +49,60 @@ def make(
     seed: int = 0,
     top_k: int = 3,
     show_ids: bool = True,
+    show_titles: bool = False,
+    longest_passage: int | None = None,
     timeout_seconds: float = 60.0,
+    must_ground: bool = False,
+    teach: Literal["drills", "searches"] = "drills",
     demonstrations: Mix = _MIX,
 ) -> World:
-    """`held_out`: share of the rows, drawn by seed, that training never sees; `demonstrations`:
-    what the cold start is made of.
+    """`held_out`: share of the rows, drawn by seed, that training never sees; `longest_passage`:
+    characters of it that are shown; `must_ground`: nothing is to be answered from memory; `teach`:
+    by drills for a tiny policy, as `demonstrations` mixes them, or by scripted searches.
 
     Raises ConfigError where there are no rows, or too few to hold some out, or nothing to call;
     DataError for a row that cannot be used.
     """
-    tasks_path = _checked(supplies)
+    tasks_path = _checked(supplies, teach)
     documents = load_corpus(supplies.corpus) if supplies.corpus else ()
     retriever = BM25(documents) if documents else None
     words = _WORDS.get(language, _WORDS["en"])
-    tools = _tools(supplies, retriever, top_k=top_k, show_ids=show_ids, nothing=words.nothing)
+    shown = {"show_ids": show_ids, "show_titles": show_titles, "longest": longest_passage}
+    search = partial(SearchTool, top_k=top_k, nothing=words.nothing, **shown)
+    tools = _tools(supplies, retriever, search)
     specs = [tool.spec for tool in tools(None, seed)]
     rows = labelled(
         [
-            read_row(task, f"{tasks_path.name} row {number}", specs, unknown=words.unknown)
-            for number, task in load_rows(tasks_path, supplies.format).items()
+            read_row(_grounded(task, must_ground), where, specs, unknown=words.unknown)
+            for where, task in _tasks(tasks_path, supplies)
         ]
     )
-    lexicon = make_lexicon(rows, documents, phrases=(words.unknown, words.nothing))
+    phrases = (words.unknown, words.nothing)
+    lexicon = partial(make_lexicon, rows, documents, phrases=phrases)
     if retriever is not None:
         rows = tuple(map(_searching, rows))
-    test, train = _split(rows, held_out, seed)
+    test, train = split(rows, held_out, seed)
     environment = ToolEnvironments(tools=tools, timeout_seconds=timeout_seconds)
     environment(rows[0].task, seed)  # It refuses two tools of one name.
-    demonstrator = partial(
-        RowDemonstrations,
-        train,
-        test,
-        environment=environment,
-        tools=specs,
-        words=words,
-        mix=demonstrations,
-        seed=seed,
+    tasks = [row.task for row in train]
+    demonstrator: Demonstrator = partial(
+        RowDemonstrations, train, test, environment=environment, words=words, mix=demonstrations
     )
+    if teach == "searches" and retriever is not None:
+        titles = {document.id: document.title for document in documents}
+        look = search(retriever)
+        demonstrator = partial(
+            SearchDemonstrations, tasks, search=look, titles=titles, language=language
+        )
     return World(
-        name=tasks_path.stem,
+        name=stem_of(tasks_path),
         language=language,
-        train=RowTasks([row.task for row in train], seed=seed),
+        train=RowTasks(tasks, seed=seed),
         held_out=balanced([row.task for row in test], seed),
         environment=environment,
         retriever=retriever,
-        demonstrations=demonstrator,
-        lexicon=lexicon,
+        demonstrations=partial(demonstrator, tools=specs, seed=seed),
+        make_lexicon=lexicon,
         made_of=_hash([row.task for row in rows], tasks_path, supplies.corpus),
     )
 
@@ -98,7 +111,7 @@ part = make
 
 
 def _tools(
-    supplies: Supplies, retriever: BM25 | None, *, top_k: int, show_ids: bool, nothing: str
+    supplies: Supplies, retriever: BM25 | None, search: Callable[..., SearchTool]
 ) -> Callable[[Task | None, int], Sequence[Tool]]:
     """Makes an episode's tools: search, where there is a corpus, and the user's own."""
 
@@ -106,36 +119,33 @@ def _tools(
         own = [made() for made in supplies.tools]
         if retriever is None:
             return own
-        search = SearchTool(
-            retriever, episode_seed, top_k=top_k, show_ids=show_ids, nothing=nothing
-        )
-        return [search, *own]
+        return [search(retriever, episode_seed), *own]
 
     return tools
 
 
-def _checked(supplies: Supplies) -> Path:
+def _tasks(path: Path, supplies: Supplies) -> Iterator[tuple[str, Task]]:
+    """Tasks, each with how a message names its row."""
+    for number, task in load_rows(path, supplies.format).items():
+        yield f"{path.name} row {number}", task
+
+
+def _grounded(task: Task, must_ground: bool) -> Task:
+    """The row itself may say otherwise."""
+    if not must_ground:
+        return task
+    return replace(task, metadata={"must_ground": True, **task.metadata})
+
+
+def _checked(supplies: Supplies, teach: str) -> Path:
     """The file of the tasks. Raises ConfigError where there is none, or nothing to call."""
     if supplies.tasks is None:
         raise ConfigError("the world 'rows' takes its tasks from a file: set tasks.path")
     if supplies.corpus is None and not supplies.tools:
         raise ConfigError("the world 'rows' needs something to call: set corpus.path or tools")
+    if supplies.corpus is None and teach == "searches":
+        raise ConfigError("world.teach=searches needs passages to search: set corpus.path")
     return supplies.tasks
-
-
-def _split(
-    rows: Sequence[Shown], share: float, seed: int
-) -> tuple[Sequence[Shown], Sequence[Shown]]:
-    """Held out, and the rest, in seeded order."""
-    shuffled = list(rows)
-    rng(seed, "held-out").shuffle(shuffled)
-    count = round(share * len(shuffled))
-    if not 0 < count < len(shuffled):
-        raise ConfigError(
-            f"world.held_out leaves rows on both sides; {share:g} of {len(shuffled)} rows is "
-            f"{count}: give more rows or another share"
-        )
-    return shuffled[:count], shuffled[count:]
 
 
 def _hash(tasks: Sequence[Task], *files: Path | None) -> str:
@@ -152,9 +162,5 @@ def _searching(row: Shown) -> Shown:
     """A row that does not say what to call searches for its question."""
     if row.calls or row.known:
         return row
-    stated = row.task.metadata.get("question")
-    asked = stated if isinstance(stated, str) else row.task.prompt[-1].content
-    question = " ".join(asked.split())
-    return replace(
-        row, calls=(ToolCall(id="call-0", name="search", arguments={"query": question}),)
-    )
+    query = {"query": question_of(row.task)}
+    return replace(row, calls=(ToolCall(id="call-0", name="search", arguments=query),))

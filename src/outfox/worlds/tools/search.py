@@ -21,11 +21,12 @@ class SearchTool:
     """A Tool over a retriever.
 
     `top_k`: most passages per call; `show_ids`: each passage begins with `[id]`, so that it can be
-    cited; `separator` stands between passages; `nothing` is said where no passage matched, with
-    status `empty`. `error_rate`: share of calls that fail with status `error`, drawn from `seed`
-    and the call's number, so that a re-run fails alike. `delay(call)` in seconds: for tests of
-    timing. `route(draw)`: which retriever answers a call that does not fail, by the same draw (at
-    least `error_rate`, below 1); without it `retriever` always does.
+    cited; `show_titles`: with its title; `longest`: characters of a passage, whose rest is cut off
+    at a blank; `separator` stands between passages; `nothing` is said where no passage matched,
+    with status `empty`. `error_rate`: share of calls that fail with status `error`, drawn from
+    `seed` and the call's number, so that a re-run fails alike. `delay(call)` in seconds: for tests
+    of timing. `route(draw)`: which retriever answers a call that does not fail, by the same draw
+    (at least `error_rate`, below 1); without it `retriever` always does.
     """
 
     def __init__(
@@ -37,6 +38,8 @@ class SearchTool:
         *,
         top_k: int = 2,
         show_ids: bool = False,
+        show_titles: bool = False,
+        longest: int | None = None,
         separator: str = "\n",
         nothing: str = "Nothing was found.",
         failed: str = "The search failed.",
@@ -46,11 +49,15 @@ class SearchTool:
     ) -> None:
         if top_k < 1:
             raise ConfigError(f"top_k is at least 1; {top_k} would return nothing")
+        if longest is not None and longest < 1:
+            raise ConfigError(f"a passage shows at least 1 character; longest is {longest}")
         if not 0 <= error_rate <= 1:
             raise ConfigError(f"error_rate is a share between 0 and 1; got {error_rate}")
         self._retriever = retriever
         self._top_k = top_k
         self._show_ids = show_ids
+        self._show_titles = show_titles
+        self._longest = longest
         self._separator = separator
         self._nothing = nothing
         self._failed = failed
@@ -68,6 +75,10 @@ class SearchTool:
     def show(self, documents: Sequence[Document]) -> str:
         """What the policy reads of these documents."""
         return self._separator.join(map(self._line, documents)) or self._nothing
+
+    def find(self, query: str) -> tuple[Document, ...]:
+        """What a call that does not fail returns, as far as it is shown."""
+        return self._found(self._retriever, query)
 
     async def __call__(self, call_id: str, arguments: Mapping[str, JSON]) -> ToolResult:
         number, start = self._calls, time.perf_counter()
@@ -87,12 +98,12 @@ class SearchTool:
             if draw < self._error_rate:
                 return self._result(call_id, self._failed, status_error="injected failure")
             retriever = self._route(draw) if self._route else retriever
-        documents = retriever.search([arguments["query"]], self._top_k)[0]
+        documents = self._found(retriever, arguments["query"])
         if not documents:
             return ToolResult(
                 tool_call_id=call_id, name=self._spec.name, content=self._nothing, status="empty"
             )
-        return self._result(call_id, self.show(documents), documents=tuple(documents))
+        return self._result(call_id, self.show(documents), documents=documents)
 
     def _result(
         self,
@@ -111,8 +122,19 @@ class SearchTool:
             error=status_error,
         )
 
+    def _found(self, retriever: Retriever, query: str) -> tuple[Document, ...]:
+        return tuple(map(self._shortened, retriever.search([query], self._top_k)[0]))
+
+    def _shortened(self, document: Document) -> Document:
+        if self._longest is None or len(document.text) <= self._longest:
+            return document
+        start = document.text[: self._longest + 1]
+        return replace(document, text=f"{start.rpartition(' ')[0] or start[:-1]} …")
+
     def _line(self, document: Document) -> str:
-        return f"[{document.id}] {document.text}" if self._show_ids else document.text
+        head = f"[{document.id}] " if self._show_ids else ""
+        title = f"{document.title}: " if self._show_titles and document.title else ""
+        return f"{head}{title}{document.text}"
 
 
 part = SearchTool

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Literal
 
 from outfox.core.errors import ConfigError
@@ -87,7 +88,7 @@ def make(
         environment=ToolEnvironments(tools=tools),
         retriever=setting.retriever,
         demonstrations=demonstrator,
-        lexicon=_lexicon(setting, demonstrations),
+        make_lexicon=partial(_lexicon, setting, demonstrations),
     )
 
 
