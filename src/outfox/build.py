@@ -16,7 +16,7 @@ from typing import Any, TypeVar, cast
 
 from outfox.core.config import Part, RecipeFile, merge, to_data, validate
 from outfox.core.errors import ConfigError, did_you_mean
-from outfox.core.folders import find
+from outfox.core.folders import cache_of, find
 from outfox.core.parts import Parts
 from outfox.core.protocols import Codec, Credit, Engine, Sampling, Tool, Trainer
 from outfox.core.ranks import ALONE, Ranks
@@ -215,6 +215,7 @@ def _supplies(recipe: Recipe, parts: Parts, folders: tuple[Path, ...]) -> Suppli
         tasks=_found(recipe.tasks.path, folders),
         corpus=_found(recipe.corpus.path, folders),
         format=make_format(recipe.tasks.format, parts),
+        cache=cache_of(recipe.cache.dir),
     )
 
 

@@ -148,3 +148,5 @@ class Supplies:
     corpus: Path | None = None
     format: RowFormat = ANY
     """How the rows are written."""
+    cache: Path | None = None
+    """Folder for what is slow to make and outlives a run."""

@@ -65,18 +65,14 @@ def make(
     """
     tasks_path = _checked(supplies, teach)
     documents = load_corpus(supplies.corpus) if supplies.corpus else ()
-    retriever = BM25(documents) if documents else None
+    retriever = BM25(documents, cache=supplies.cache) if documents else None
     words = _WORDS.get(language, _WORDS["en"])
     shown = {"show_ids": show_ids, "show_titles": show_titles, "longest": longest_passage}
     search = partial(SearchTool, top_k=top_k, nothing=words.nothing, **shown)
     tools = _tools(supplies, retriever, search)
     specs = [tool.spec for tool in tools(None, seed)]
-    rows = labelled(
-        [
-            read_row(_grounded(task, must_ground), where, specs, unknown=words.unknown)
-            for where, task in _tasks(tasks_path, supplies)
-        ]
-    )
+    asked = _tasks(tasks_path, supplies, must_ground)
+    rows = labelled([read_row(*each, specs, unknown=words.unknown) for each in asked])
     phrases = (words.unknown, words.nothing)
     lexicon = partial(make_lexicon, rows, documents, phrases=phrases)
     if retriever is not None:
@@ -124,17 +120,11 @@ def _tools(
     return tools
 
 
-def _tasks(path: Path, supplies: Supplies) -> Iterator[tuple[str, Task]]:
-    """Tasks, each with how a message names its row."""
+def _tasks(path: Path, supplies: Supplies, must_ground: bool) -> Iterator[tuple[Task, str]]:
+    """Tasks, each with how a message names its row. A row may say itself whether it is grounded."""
     for number, task in load_rows(path, supplies.format).items():
-        yield f"{path.name} row {number}", task
-
-
-def _grounded(task: Task, must_ground: bool) -> Task:
-    """The row itself may say otherwise."""
-    if not must_ground:
-        return task
-    return replace(task, metadata={"must_ground": True, **task.metadata})
+        said = {"must_ground": True, **task.metadata} if must_ground else task.metadata
+        yield replace(task, metadata=said), f"{path.name} row {number}"
 
 
 def _checked(supplies: Supplies, teach: str) -> Path:
