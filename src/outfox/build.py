@@ -16,7 +16,7 @@ from typing import Any, TypeVar, cast
 
 from outfox.core.config import Part, RecipeFile, merge, to_data, validate
 from outfox.core.errors import ConfigError, did_you_mean
-from outfox.core.folders import find
+from outfox.core.folders import cache_of, find
 from outfox.core.parts import Parts
 from outfox.core.protocols import Codec, Credit, Engine, Sampling, Tool, Trainer
 from outfox.core.ranks import ALONE, Ranks
@@ -32,8 +32,8 @@ from outfox.policies.loading import LoadedModel, load
 from outfox.policies.lora import with_lora
 from outfox.policies.tiny import build_model, build_tokenizer
 from outfox.rewards.rubric import RubricTree
-from outfox.rewards.score import make_rubric
-from outfox.rewards.solvability import Solvability, SolvabilityLabels, WorldSolvability
+from outfox.rewards.score import rubric_of
+from outfox.rewards.solvability import Solvability, WorldSolvability
 from outfox.rollout.group import RolloutPlan
 from outfox.rollout.limits import Limits
 from outfox.rollout.readings import READINGS, Reading
@@ -111,7 +111,7 @@ def assemble(file: RecipeFile, *, allow_user_code: bool = True, ranks: Ranks = A
     engine: Engine = parts.make("engine", recipe.engine, model.model, model.tokenizer)
     chosen = algorithm(recipe.algorithm, parts)
     table = Solvability() if recipe.solvability.source == "probe" else None
-    rubric = _rubric(recipe, parts, table or WorldSolvability())
+    rubric = rubric_of(recipe.rubric, parts, table or WorldSolvability())
     system = System(
         recipe=recipe,
         ranks=ranks,
@@ -216,6 +216,7 @@ def _supplies(recipe: Recipe, parts: Parts, folders: tuple[Path, ...]) -> Suppli
         tasks=_found(recipe.tasks.path, folders),
         corpus=_found(recipe.corpus.path, folders),
         format=make_format(recipe.tasks.format, parts),
+        cache=cache_of(recipe.cache.dir),
     )
 
 
@@ -252,12 +253,13 @@ def _model(recipe: Recipe, world: World, folders: tuple[Path, ...]) -> LoadedMod
     if settings.path:
         local = _found(settings.path, folders)
         return load(local if local and local.exists() else settings.path)
-    if world.lexicon is None:
+    lexicon = world.lexicon
+    if lexicon is None:
         raise ConfigError(
             f"the world {world.name} has no lexicon to build a tiny policy from; set model.path "
             "to a model folder"
         )
-    words = (*world.lexicon.words, *world.lexicon.names)
+    words = (*lexicon.words, *lexicon.names)
     called = tuple(recipe.codec.settings.get("tools", ()))
     tokenizer = build_tokenizer(words, context=settings.context, tools=called)
     sizes = {k: v for k, v in asdict(settings).items() if k not in ("path", "lora")}
@@ -285,18 +287,6 @@ def _codec(recipe: Recipe, supplies: Supplies) -> Part:
 def _plan(recipe: Recipe, chosen: Algorithm) -> dict[str, JSON]:
     size = recipe.rollout.group_size
     return {**chosen.plan, **({} if size is None else {"group_size": size})}
-
-
-def _rubric(recipe: Recipe, parts: Parts, labels: SolvabilityLabels) -> RubricTree:
-    written = recipe.rubric
-    if isinstance(written, dict):
-        tree = cast("dict[str, JSON]", written)
-        bare = "version" not in tree and "extends" not in tree
-        # A bare tree is an override into the default rubric.
-        written = {"extends": "default", **tree} if bare else tree
-    if isinstance(written, str) and written.endswith((".yaml", ".yml")):
-        return make_rubric(_found(written, parts.folders) or written, parts, labels)
-    return make_rubric(cast("str", written), parts, labels)
 
 
 def _limits(recipe: Recipe, engine: Engine) -> Limits:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from outfox.build import System, imitation
 from outfox.cli.display import Display
-from outfox.core.folders import cache_folder
+from outfox.core.folders import cache_of
 from outfox.core.types import JSON
 from outfox.evaluation.gates import Gate, run_gates
 from outfox.learning.checkpoint import load_checkpoint, save_checkpoint
@@ -98,9 +98,7 @@ def cache_place(system: System) -> Path:
     made_of["sources"] = _sources()
     made_of["files"] = [system.world.made_of, *_own_code(system)]
     made_of["versions"] = {name: version(name) for name in ("torch", "transformers", "numpy")}
-    base = system.recipe.cache.dir
-    root = Path(base).expanduser() if base else cache_folder()
-    return root / "cold-start" / content_hash(made_of)
+    return cache_of(system.recipe.cache.dir) / "cold-start" / content_hash(made_of)
 
 
 def _own_code(system: System) -> list[str]:

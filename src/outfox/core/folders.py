@@ -19,6 +19,11 @@ def cache_folder() -> Path:
     return Path("~/.cache/outfox").expanduser()
 
 
+def cache_of(setting: str | None) -> Path:
+    """The folder that a recipe's `cache.dir` names; without one the user's."""
+    return Path(setting).expanduser() if setting else cache_folder()
+
+
 def find(path: str | Path, folders: Sequence[Path]) -> Path:
     """A path of the recipe: meant from the current folder, else from the recipe's own.
 

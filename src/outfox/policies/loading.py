@@ -99,9 +99,12 @@ def check_source(source: str | Path) -> str | Path:
         ("tokenizer", _TOKENIZER),
     ):
         if not present.intersection(names):
+            remedy = "Name a folder written by save_pretrained, or a run's checkpoint."
+            if any(name.endswith(".gguf") for name in present):
+                remedy = "It has a GGUF file: convert that first (scripts/gguf_to_hf.py)."
             raise ConfigError(
-                f"A model folder holds its {what} ({' or '.join(names)}); '{text}' does not. Name "
-                "a folder written by save_pretrained, or a run's checkpoint."
+                f"A model folder holds its {what} ({' or '.join(names)}); '{text}' does not. "
+                f"{remedy}"
             )
     return folder
 

@@ -114,7 +114,7 @@ def supported(trajectory: Trajectory) -> bool | None:
         return False
     gold = parse_reference(task.reference, row=task.task_id)
     asked = question(task)
-    if gold.type in ("boolean", "multiple_choice") or states(gold, answer, asked):
+    if _proves_nothing(gold) or states(gold, answer, asked):
         evidence = set(labels(task, "gold_evidence"))
         return any(document.id in evidence for document in about) if evidence else None
     texts = [passage(document) for document in about]
@@ -126,6 +126,12 @@ def supported(trajectory: Trajectory) -> bool | None:
         items = split_items(answer, golds, match)
         return all(_item_stated(item, golds, texts) for item in items)
     return any(states(gold, answer, text) for text in texts)
+
+
+def _proves_nothing(gold: Gold) -> bool:
+    """Yes and no, also where a row does not call them boolean, and letters of a choice."""
+    said = gold.answer.lower() if isinstance(gold.answer, str) else ""
+    return gold.type in ("boolean", "multiple_choice") or said in ("yes", "no")
 
 
 def documents_about(task: Task, documents: Iterable[Document]) -> list[Document]:

@@ -9,10 +9,11 @@ import sys
 from collections.abc import Mapping
 from inspect import isfunction
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from outfox.core.config import Part
 from outfox.core.errors import ConfigError
+from outfox.core.folders import find
 from outfox.core.parts import Parts
 from outfox.core.protocols import Signal
 from outfox.core.results import Score
@@ -37,6 +38,21 @@ def make_rubric(source: Source, parts: Parts, solvability: SolvabilityLabels) ->
         name: _own(name, tree.settings.get(name, {}), parts) for name in tree.signals if ":" in name
     }
     return RubricTree(tree, solvability=solvability, signals=own)
+
+
+def rubric_of(written: JSON, parts: Parts, solvability: SolvabilityLabels) -> RubricTree:
+    """A recipe's rubric: a preset's name, a path that may lie beside the recipe, or a tree.
+
+    A tree without `version` and `extends` is an override into the default rubric. Raises
+    ConfigError.
+    """
+    if isinstance(written, dict):
+        tree = cast("dict[str, JSON]", written)
+        bare = "version" not in tree and "extends" not in tree
+        return make_rubric({"extends": "default", **tree} if bare else tree, parts, solvability)
+    name = str(written)
+    path = find(name, parts.folders) if name.endswith((".yaml", ".yml")) else name
+    return make_rubric(path, parts, solvability)
 
 
 def _own(name: str, settings: Mapping[str, JSON], parts: Parts) -> Signal:

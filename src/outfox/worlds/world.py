@@ -73,9 +73,15 @@ class World:
     environment: EnvironmentFactory
     retriever: Retriever | None = None
     demonstrations: Demonstrator | None = None
-    lexicon: Lexicon | None = None
+    make_lexicon: Callable[[], Lexicon] | None = None
+    """Asked only where a tiny policy is to be built."""
     made_of: str = ""
     """Hash of the user's files that it was made from; a cold start depends on them."""
+
+    @property
+    def lexicon(self) -> Lexicon | None:
+        """Its words; None where it cannot say."""
+        return self.make_lexicon() if self.make_lexicon else None
 
     def draw(self, count: int, seed: int) -> tuple[Task, ...]:
         """`count` held-out tasks, balanced over `metadata["kind"]`, drawn by seed.
@@ -142,3 +148,5 @@ class Supplies:
     corpus: Path | None = None
     format: RowFormat = ANY
     """How the rows are written."""
+    cache: Path | None = None
+    """Folder for what is slow to make and outlives a run."""

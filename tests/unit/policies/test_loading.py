@@ -46,6 +46,12 @@ def test_a_folder_without_a_part_names_it(folder: Path, missing: str, what: str)
         load(folder)
 
 
+def test_a_gguf_file_is_to_be_converted(tmp_path: Path):
+    (tmp_path / "model.Q4_1.gguf").write_bytes(b"GGUF")
+    with pytest.raises(ConfigError, match=r"GGUF file: convert that first"):
+        load(tmp_path)
+
+
 @pytest.mark.parametrize("source", ["./nowhere", "/no/such/folder", "~/nowhere", "a/b/c"])
 def test_a_path_that_does_not_exist_never_reaches_the_hub(source: str):
     with pytest.raises(ConfigError, match="must exist"):

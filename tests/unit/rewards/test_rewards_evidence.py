@@ -48,9 +48,10 @@ def test_what_the_question_says_is_no_evidence() -> None:
     assert supported(trajectory(unlabelled, moves)) is None
 
 
-def test_yes_and_no_are_supported_by_labelled_passages_alone() -> None:
+@pytest.mark.parametrize("kind", ["boolean", "text"])
+def test_yes_and_no_are_supported_by_labelled_passages_alone(kind: str) -> None:
     moves: list[Move] = ["<search>Chad</search>", CHAD, "<answer>yes</answer>"]
-    gold = {"type": "boolean", "answer": "yes"}
+    gold: JSON = {"type": kind, "answer": "yes"}
     assert supported(trajectory(chad(gold, **LABELS), moves)) is True
     assert supported(trajectory(chad(gold), moves)) is None
 

@@ -4,6 +4,7 @@ import pytest
 
 from outfox.core.errors import DataError
 from outfox.core.types import Document
+from outfox.worlds.retrieval import bm25
 from outfox.worlds.retrieval.bm25 import BM25
 
 
@@ -92,3 +93,22 @@ def _seconds(retriever: BM25) -> float:
     for n in range(500):
         retriever.search([f"entity{n} relation{n % 5}"], 2)
     return time.perf_counter() - start
+
+
+def test_a_large_index_is_kept_and_answers_alike(tmp_path, monkeypatch):
+    monkeypatch.setattr(bm25, "MANY", 3)
+    lands = documents("the capital of Peru", "the capital of Chile", "Peru and Chile")
+    few = BM25(lands[:2], cache=tmp_path)
+    assert not list(tmp_path.iterdir())
+    fresh, first = BM25(lands), BM25(lands, cache=tmp_path)
+    [place] = (tmp_path / "bm25").iterdir()
+    second = BM25(lands, cache=tmp_path)
+    for query in ("Peru", "capital of Peru", "nothing like it", ""):
+        assert fresh.scores(query, 3) == first.scores(query, 3) == second.scores(query, 3)
+    assert few.scores("Peru", 3) != []
+    BM25(lands, cache=tmp_path, k1=1.2)
+    assert len(list((tmp_path / "bm25").iterdir())) == 2
+    (place / "params.index.json").write_text("{")
+    assert BM25(lands, cache=tmp_path).scores("Peru", 3) == fresh.scores("Peru", 3)
+    assert BM25(lands, cache=tmp_path).scores("Peru", 3) == fresh.scores("Peru", 3)
+    assert len(list((tmp_path / "bm25").iterdir())) == 2

@@ -264,3 +264,18 @@ def test_a_wrong_format_is_refused_with_a_hint():
         made(type="easyr")
     with pytest.raises(ConfigError, match=r"tasks\.format\.prompt_kye: unknown key"):
         made(type="verl", prompt_kye="x")
+
+
+def test_columns_of_other_names_are_given_ours():
+    names = {"answer": "answers", "gold_evidence": "gold", "relevant_ids": "gold", "kind": "from"}
+    read = made(type="rows", columns=names)
+    row = {"question": "q", "answers": ["a", "b"], "gold": ["p1"], "from": "nq", "hops": 2}
+    [task] = tasks_from_rows([row], read=read)
+    assert task.reference == {"type": "text", "answer": "a", "aliases": ["b"]}
+    shown = {"gold_evidence": ["p1"], "relevant_ids": ["p1"], "kind": "nq", "hops": 2}
+    assert dict(task.metadata) == {"question": "q", **shown}
+    ours = {"question": "q", "answer": "a", "kind": "own"}
+    [plain] = tasks_from_rows([ours], read=read)
+    assert plain == tasks_from_rows([ours])[0]
+    with pytest.raises(DataError, match="row 1: the column 'reference' or 'answer' is missing"):
+        tasks_from_rows([{"question": "q", "answer_text": "a"}], read=read)

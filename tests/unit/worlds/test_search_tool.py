@@ -3,10 +3,21 @@ import asyncio
 import pytest
 
 from outfox.core.errors import ConfigError
+from outfox.core.types import Document
 from outfox.testing.worlds import FakeRetriever
 from outfox.worlds.tools.search import SearchTool
 
 RETRIEVER = FakeRetriever(["Lima is in Peru", "Quito is in Ecuador", "Peru is big"])
+
+
+class Fixed:
+    """A Retriever of one document."""
+
+    def __init__(self, document: Document) -> None:
+        self._document = document
+
+    def search(self, queries, top_k):
+        return [[self._document] for _ in queries]
 
 
 async def test_passages_are_shown_and_returned():
@@ -57,3 +68,18 @@ def test_settings_out_of_range_are_refused():
         SearchTool(RETRIEVER, top_k=0)
     with pytest.raises(ConfigError, match="error_rate is a share"):
         SearchTool(RETRIEVER, error_rate=1.5)
+
+
+async def test_titles_are_shown_and_long_passages_cut():
+    long = Document(id="d", title="Lima", text="one two three four")
+    tool = SearchTool(Fixed(long), show_titles=True, longest=11)
+    result = await tool("c", {"query": "q"})
+    assert result.content == "Lima: one two …"
+    assert result.documents == tool.find("q")
+    assert result.documents[0].text == "one two …"
+    whole = SearchTool(Fixed(long), show_ids=True, show_titles=True, longest=18)
+    assert (await whole("c", {"query": "q"})).content == "[d] Lima: one two three four"
+    unbroken = SearchTool(Fixed(Document(id="d", text="abcdef")), longest=3)
+    assert unbroken.find("q")[0].text == "abc …"
+    with pytest.raises(ConfigError, match="at least 1 character"):
+        SearchTool(RETRIEVER, longest=0)

@@ -11,7 +11,8 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
+from pathlib import Path
 from typing import Any
 
 import bm25s
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 
 from outfox.core.errors import DataError
 from outfox.core.types import Document
+from outfox.worlds.retrieval.kept import MANY, kept
 
 _HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _WORD = re.compile(rf"[{_HAN}]+|\d+(?:\.\d+)*|(?:(?![{_HAN}])[^\W_])+")
@@ -34,6 +36,7 @@ class BM25:
         k1: How soon a word that comes again counts no more.
         b: How much a long document is discounted, from 0 to 1.
         words: Chinese words (names) that the segmenter must not cut apart.
+        cache: Folder in which the index of a large corpus is kept.
 
     Raises DataError for an empty corpus.
     """
@@ -45,27 +48,38 @@ class BM25:
         k1: float = 1.5,
         b: float = 0.75,
         words: Sequence[str] = (),
+        cache: Path | None = None,
     ) -> None:
         if not documents:
             raise DataError("a corpus holds at least one document; this one is empty")
         self._documents = tuple(documents)
         self._chinese_words = tuple(unicodedata.normalize("NFKC", word).lower() for word in words)
         self._cut: Callable[[str], list[str]] | None = None
+        # Siblings, and later episodes, ask the same.
+        self._found = lru_cache(maxsize=1 << 14)(self._find)
+        make = partial(self._indexed, k1, b)
+        if cache is not None and len(documents) >= MANY:
+            own = Path(__file__).read_text(encoding="utf-8")
+            self._index = kept(make, documents, cache, own, k1, b, self._chinese_words)
+        else:
+            self._index = make()
+        self._vocabulary: dict[str, int] = self._index.vocab_dict
+
+    def _indexed(self, k1: float, b: float) -> Any:
         vocabulary: dict[str, int] = {}
         rows = [
             [
                 vocabulary.setdefault(word, len(vocabulary))
                 for word in self.words(_content(document))
             ]
-            for document in documents
+            for document in self._documents
         ]
-        self._vocabulary = vocabulary
-        # Siblings, and later episodes, ask the same.
-        self._found = lru_cache(maxsize=1 << 14)(self._find)
+        index = bm25s.BM25(k1=k1, b=b, method="lucene", backend="numpy")
+        index.vocab_dict = vocabulary
         # Documents without a single word are legal; the index wants at least one known id.
-        self._index = bm25s.BM25(k1=k1, b=b, method="lucene", backend="numpy")
         if vocabulary:
-            self._index.index((rows, vocabulary), show_progress=False)
+            index.index((rows, vocabulary), show_progress=False)
+        return index
 
     def words(self, text: str) -> list[str]:
         """The searchable words of a text, in order, with repeats."""

@@ -8,10 +8,11 @@ from typing import Any
 
 from outfox.core.errors import DataError
 from outfox.core.types import Document
+from outfox.worlds.lines import lines_of, stem_of
 
 
 def load_corpus(path: Path) -> tuple[Document, ...]:
-    """Documents of a JSON-lines file, in order.
+    """Documents of a JSON-lines file, plain or gzipped, in order.
 
     `contents` may begin with a title line, as in `"Lima"\\nLima is ...`.
     Raises DataError: no such file, no document, or a row (named by its number) without id or text,
@@ -20,23 +21,20 @@ def load_corpus(path: Path) -> tuple[Document, ...]:
     if not path.is_file():
         raise DataError(f"a corpus is a JSON-lines file; {path} is none: check corpus.path")
     documents: dict[str, Document] = {}
-    with path.open(encoding="utf-8") as lines:
-        for number, line in enumerate(lines, start=1):
-            if not line.strip():
-                continue
-            document = _document(line, f"{path.name} row {number}", path.stem)
-            if document.id in documents:
-                raise DataError(f"{path.name} row {number}: the id {document.id!r} is taken")
-            documents[document.id] = document
+    for number, line in lines_of(path):
+        document = _document(line, f"{path.name} row {number}", stem_of(path))
+        if document.id in documents:
+            raise DataError(f"{path.name} row {number}: the id {document.id!r} is taken")
+        documents[document.id] = document
     if not documents:
         raise DataError(f"a corpus holds at least one document; {path} holds none")
     return tuple(documents.values())
 
 
-def _document(line: str, where: str, source: str) -> Document:
+def _document(line: bytes, where: str, source: str) -> Document:
     try:
         row: Any = json.loads(line)
-    except json.JSONDecodeError as error:
+    except ValueError as error:
         raise DataError(f"{where}: every row is a JSON object; {error}") from error
     if not isinstance(row, dict):
         raise DataError(f"{where}: every row is a JSON object; found {type(row).__name__}")

@@ -4,7 +4,9 @@
          └──────▶ lexicon, demonstrations ◀──────┘
 
 A tiny policy is built from its words, and taught by rows that say how they are answered
-(`shown.py`). A model that can already write actions needs neither.
+(`shown.py`). A model that can read is taught the format by scripted searches (`searches.py`); one
+that can already write actions needs neither. Rows that share a passage of `gold_evidence` stay on
+one side: held out, or not.
 """
 
 from __future__ import annotations
@@ -14,21 +16,23 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Literal
 
 from outfox.core.errors import ConfigError
 from outfox.core.protocols import Tool
-from outfox.core.seeding import rng
-from outfox.core.types import Task, ToolCall, ToolSpec
+from outfox.core.types import Document, Task, ToolCall, ToolSpec
 from outfox.worlds.environments.tools import ToolEnvironments
+from outfox.worlds.lines import stem_of
 from outfox.worlds.retrieval.bm25 import BM25
 from outfox.worlds.retrieval.corpus import load_corpus
 from outfox.worlds.rows.demonstrations import Mix, RowDemonstrations, Words
 from outfox.worlds.rows.lexicon import make_lexicon
-from outfox.worlds.rows.shown import Shown, labelled, read_row
-from outfox.worlds.tasks.columns import RowFormat
+from outfox.worlds.rows.searches import SearchDemonstrations
+from outfox.worlds.rows.shown import Shown, labelled, question_of, read_row
+from outfox.worlds.rows.split import split
 from outfox.worlds.tasks.rows import RowTasks, load_rows
 from outfox.worlds.tools.search import SearchTool
-from outfox.worlds.world import Supplies, World, balanced
+from outfox.worlds.world import Demonstrator, Supplies, World, balanced
 
 _MIX = Mix()
 _WORDS = {
@@ -45,7 +49,11 @@ def make(
     seed: int = 0,
     top_k: int = 3,
     show_ids: bool = True,
+    show_titles: bool = False,
+    longest_passage: int | None = None,
     timeout_seconds: float = 60.0,
+    must_ground: bool = False,
+    teach: Literal["drills", "searches"] = "drills",
     demonstrations: Mix = _MIX,
 ) -> World:
     """A world of the user's own rows.
@@ -56,44 +64,41 @@ def make(
         seed: Of that draw, and of the order of tasks.
         top_k: Passages per search.
         show_ids: Each passage begins with `[id]`, so that it can be cited.
+        show_titles: Each passage begins with its title.
+        longest_passage: Characters of a passage that are shown; null: all.
         timeout_seconds: Deadline of one tool call.
-        demonstrations: What the cold start is made of.
+        must_ground: Nothing is to be answered from memory; a row may say so itself.
+        teach: By drills for a tiny policy, as `demonstrations` mixes them, or by scripted searches.
+        demonstrations: What the drills are made of.
 
-    Raises ConfigError where there are no rows, or too few to hold some out, or nothing to call;
-    DataError for a row that cannot be used.
+    Raises ConfigError for too few rows or nothing to call, DataError for a row that is of no use.
     """
-    tasks_path = _checked(supplies)
+    tasks_path = _checked(supplies, teach)
     documents = load_corpus(supplies.corpus) if supplies.corpus else ()
-    retriever = BM25(documents) if documents else None
+    retriever = BM25(documents, cache=supplies.cache) if documents else None
     words = _WORDS.get(language, _WORDS["en"])
-    tools = _tools(supplies, retriever, top_k=top_k, show_ids=show_ids, nothing=words.nothing)
+    shown = {"show_ids": show_ids, "show_titles": show_titles, "longest": longest_passage}
+    search = partial(SearchTool, top_k=top_k, nothing=words.nothing, **shown)
+    tools = _tools(supplies, retriever, search)
     specs = [tool.spec for tool in tools(None, seed)]
-    rows = labelled(_read(tasks_path, supplies.format, specs, unknown=words.unknown))
-    lexicon = make_lexicon(rows, documents, phrases=(words.unknown, words.nothing))
-    if retriever is not None:
-        rows = tuple(map(_searching, rows))
-    test, train = _split(rows, held_out, seed)
+    rows = labelled(_read(tasks_path, supplies, specs, words.unknown, must_ground))
+    lexicon = partial(make_lexicon, rows, documents, phrases=(words.unknown, words.nothing))
+    rows = tuple(map(_searching, rows)) if retriever else rows
+    test, train = split(rows, held_out, seed)
     environment = ToolEnvironments(tools=tools, timeout_seconds=timeout_seconds)
     environment(rows[0].task, seed)  # It refuses two tools of one name.
-    demonstrator = partial(
-        RowDemonstrations,
-        train,
-        test,
-        environment=environment,
-        tools=specs,
-        words=words,
-        mix=demonstrations,
-        seed=seed,
-    )
+    demonstrator = _drills(train, test, environment, words, demonstrations)
+    if teach == "searches" and retriever is not None:
+        demonstrator = _searches(train, documents, search(retriever), language)
     return World(
-        name=tasks_path.stem,
+        name=stem_of(tasks_path),
         language=language,
         train=RowTasks([row.task for row in train], seed=seed),
         held_out=balanced([row.task for row in test], seed),
         environment=environment,
         retriever=retriever,
-        demonstrations=demonstrator,
-        lexicon=lexicon,
+        demonstrations=partial(demonstrator, tools=specs, seed=seed),
+        make_lexicon=lexicon,
         made_of=_hash([row.task for row in rows], tasks_path, supplies.corpus),
     )
 
@@ -102,7 +107,7 @@ part = make
 
 
 def _tools(
-    supplies: Supplies, retriever: BM25 | None, *, top_k: int, show_ids: bool, nothing: str
+    supplies: Supplies, retriever: BM25 | None, search: Callable[..., SearchTool]
 ) -> Callable[[Task | None, int], Sequence[Tool]]:
     """Makes an episode's tools: search, where there is a corpus, and the user's own."""
 
@@ -110,45 +115,50 @@ def _tools(
         own = [made() for made in supplies.tools]
         if retriever is None:
             return own
-        search = SearchTool(
-            retriever, episode_seed, top_k=top_k, show_ids=show_ids, nothing=nothing
-        )
-        return [search, *own]
+        return [search(retriever, episode_seed), *own]
 
     return tools
 
 
 def _read(
-    path: Path, format: RowFormat, specs: Sequence[ToolSpec], *, unknown: str
-) -> Sequence[Shown]:
-    return [
-        read_row(task, f"{path.name} row {number}", specs, unknown=unknown)
-        for number, task in load_rows(path, format).items()
-    ]
+    path: Path, supplies: Supplies, specs: Sequence[ToolSpec], unknown: str, must_ground: bool
+) -> list[Shown]:
+    """The rows; one may say itself whether it must be grounded."""
+    rows: list[Shown] = []
+    for number, task in load_rows(path, supplies.format).items():
+        said = {"must_ground": True, **task.metadata} if must_ground else task.metadata
+        row = f"{path.name} row {number}"
+        rows.append(read_row(replace(task, metadata=said), row, specs, unknown=unknown))
+    return rows
 
 
-def _checked(supplies: Supplies) -> Path:
+def _drills(
+    rows: Sequence[Shown],
+    held_out: Sequence[Shown],
+    environment: ToolEnvironments,
+    words: Words,
+    mix: Mix,
+) -> Demonstrator:
+    return partial(RowDemonstrations, rows, held_out, environment=environment, words=words, mix=mix)
+
+
+def _searches(
+    rows: Sequence[Shown], documents: Sequence[Document], search: SearchTool, language: str
+) -> Demonstrator:
+    tasks = [row.task for row in rows]
+    titles = {document.id: document.title for document in documents}
+    return partial(SearchDemonstrations, tasks, search=search, titles=titles, language=language)
+
+
+def _checked(supplies: Supplies, teach: str) -> Path:
     """The file of the tasks. Raises ConfigError where there is none, or nothing to call."""
     if supplies.tasks is None:
         raise ConfigError("the world 'rows' takes its tasks from a file: set tasks.path")
     if supplies.corpus is None and not supplies.tools:
         raise ConfigError("the world 'rows' needs something to call: set corpus.path or tools")
+    if supplies.corpus is None and teach == "searches":
+        raise ConfigError("world.teach=searches needs passages to search: set corpus.path")
     return supplies.tasks
-
-
-def _split(
-    rows: Sequence[Shown], share: float, seed: int
-) -> tuple[Sequence[Shown], Sequence[Shown]]:
-    """Held out, and the rest, in seeded order."""
-    shuffled = list(rows)
-    rng(seed, "held-out").shuffle(shuffled)
-    count = round(share * len(shuffled))
-    if not 0 < count < len(shuffled):
-        raise ConfigError(
-            f"world.held_out leaves rows on both sides; {share:g} of {len(shuffled)} rows is "
-            f"{count}: give more rows or another share"
-        )
-    return shuffled[:count], shuffled[count:]
 
 
 def _hash(tasks: Sequence[Task], *files: Path | None) -> str:
@@ -165,9 +175,5 @@ def _searching(row: Shown) -> Shown:
     """A row that does not say what to call searches for its question."""
     if row.calls or row.known:
         return row
-    stated = row.task.metadata.get("question")
-    asked = stated if isinstance(stated, str) else row.task.prompt[-1].content
-    question = " ".join(asked.split())
-    return replace(
-        row, calls=(ToolCall(id="call-0", name="search", arguments={"query": question}),)
-    )
+    query = {"query": question_of(row.task)}
+    return replace(row, calls=(ToolCall(id="call-0", name="search", arguments=query),))

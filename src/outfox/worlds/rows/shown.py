@@ -50,6 +50,19 @@ def read_row(task: Task, where: str, tools: Sequence[ToolSpec], *, unknown: str)
     )
 
 
+def question_of(task: Task) -> str:
+    """The question in one line: as the row states it, else the last message."""
+    stated = task.metadata.get("question")
+    asked = stated if isinstance(stated, str) else task.prompt[-1].content
+    return " ".join(asked.split())
+
+
+def gold_of(task: Task) -> list[str]:
+    """Ids of the passages that hold the answer, where the row names them."""
+    found = task.metadata.get("gold_evidence")
+    return [str(name) for name in cast("list[Any]", found)] if isinstance(found, list) else []
+
+
 def labelled(rows: Sequence[Shown]) -> tuple[Shown, ...]:
     """With the world's labels in the metadata, where a row says which ones are known.
 

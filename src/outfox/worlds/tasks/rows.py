@@ -1,5 +1,5 @@
 # pyright: standard
-"""Tasks from the rows of a JSON-lines or Parquet file; `formats/` says how rows are written."""
+"""Tasks from the rows of a file, JSON lines or Parquet; `formats/` says how rows are written."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from outfox.core.errors import DataError
 from outfox.core.seeding import rng
 from outfox.core.types import Task
+from outfox.worlds.lines import lines_of, stem_of
 from outfox.worlds.tasks.columns import RowFormat, read_row
 from outfox.worlds.tasks.formats.auto import ANY
 
@@ -65,7 +66,7 @@ def epoch_order(size: int, seed: int, epoch: int) -> tuple[int, ...]:
 
 
 def load_tasks(path: Path, read: RowFormat = ANY) -> tuple[Task, ...]:
-    """Tasks of a `.jsonl` or `.parquet` file.
+    """Tasks of a `.jsonl`, `.jsonl.gz` or `.parquet` file.
 
     Raises DataError: no such file, no row, a missing column or a gold that no matcher can use; the
     message names the row (from 1) and the column.
@@ -75,7 +76,7 @@ def load_tasks(path: Path, read: RowFormat = ANY) -> tuple[Task, ...]:
 
 def load_rows(path: Path, read: RowFormat = ANY) -> dict[int, Task]:
     """The same by row number: a `.jsonl` file's line, empty ones counted."""
-    return _tasks(rows_of(path), path.stem, read)
+    return _tasks(rows_of(path), stem_of(path), read)
 
 
 def tasks_from_rows(
@@ -110,19 +111,16 @@ def _table(path: Path) -> Iterable[tuple[int, Any]]:
 
 
 def _json_lines(path: Path) -> Iterable[tuple[int, Any]]:
-    with path.open("rb") as lines:
-        for number, line in enumerate(lines, start=1):
-            if not line.strip():
-                continue
-            where = f"{path.stem} row {number}"
-            try:
-                yield number, json.loads(line)
-            except json.JSONDecodeError as error:
-                raise DataError(
-                    f"{where}: every row is a JSON object; {error.msg} at character {error.pos + 1}"
-                ) from error
-            except UnicodeDecodeError as error:
-                raise DataError(
-                    f"{where}: JSON lines are UTF-8; {error.reason} at byte {error.start + 1}: "
-                    "save the file as UTF-8"
-                ) from error
+    for number, line in lines_of(path):
+        where = f"{stem_of(path)} row {number}"
+        try:
+            yield number, json.loads(line)
+        except json.JSONDecodeError as error:
+            raise DataError(
+                f"{where}: every row is a JSON object; {error.msg} at character {error.pos + 1}"
+            ) from error
+        except UnicodeDecodeError as error:
+            raise DataError(
+                f"{where}: JSON lines are UTF-8; {error.reason} at byte {error.start + 1}: "
+                "save the file as UTF-8"
+            ) from error

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import TypeAlias
 
@@ -29,6 +30,8 @@ class SearchTool:
     Args:
         top_k: Most passages per call.
         show_ids: Each passage begins with `[id]`, so that it can be cited.
+        show_titles: Each passage begins with its title.
+        longest: Most characters of a passage; the rest is cut off at a blank.
         separator: Stands between passages.
         nothing: Said where no passage matched, with status `empty`.
         failed: Said where the call fails.
@@ -47,6 +50,8 @@ class SearchTool:
         *,
         top_k: int = 2,
         show_ids: bool = False,
+        show_titles: bool = False,
+        longest: int | None = None,
         separator: str = "\n",
         nothing: str = "Nothing was found.",
         failed: str = "The search failed.",
@@ -56,11 +61,15 @@ class SearchTool:
     ) -> None:
         if top_k < 1:
             raise ConfigError(f"top_k is at least 1; {top_k} would return nothing")
+        if longest is not None and longest < 1:
+            raise ConfigError(f"a passage shows at least 1 character; longest is {longest}")
         if not 0 <= error_rate <= 1:
             raise ConfigError(f"error_rate is a share between 0 and 1; got {error_rate}")
         self._retriever = retriever
         self._top_k = top_k
         self._show_ids = show_ids
+        self._show_titles = show_titles
+        self._longest = longest
         self._separator = separator
         self._nothing = nothing
         self._failed = failed
@@ -78,6 +87,10 @@ class SearchTool:
     def show(self, documents: Sequence[Document]) -> str:
         """What the policy reads of these documents."""
         return self._separator.join(map(self._line, documents)) or self._nothing
+
+    def find(self, query: str) -> tuple[Document, ...]:
+        """What a call that does not fail returns, as far as it is shown."""
+        return self._found(self._retriever, query)
 
     async def __call__(self, call_id: str, arguments: Mapping[str, JSON]) -> ToolResult:
         number, start = self._calls, time.perf_counter()
@@ -105,13 +118,24 @@ class SearchTool:
             if draw < self._error_rate:
                 return "error", self._failed, (), "injected failure"
             retriever = self._route(draw) if self._route else retriever
-        documents = retriever.search([arguments["query"]], self._top_k)[0]
+        documents = self._found(retriever, arguments["query"])
         if not documents:
             return "empty", self._nothing, (), None
-        return "ok", self.show(documents), tuple(documents), None
+        return "ok", self.show(documents), documents, None
+
+    def _found(self, retriever: Retriever, query: str) -> tuple[Document, ...]:
+        return tuple(map(self._shortened, retriever.search([query], self._top_k)[0]))
+
+    def _shortened(self, document: Document) -> Document:
+        if self._longest is None or len(document.text) <= self._longest:
+            return document
+        start = document.text[: self._longest + 1]
+        return replace(document, text=f"{start.rpartition(' ')[0] or start[:-1]} …")
 
     def _line(self, document: Document) -> str:
-        return f"[{document.id}] {document.text}" if self._show_ids else document.text
+        head = f"[{document.id}] " if self._show_ids else ""
+        title = f"{document.title}: " if self._show_titles and document.title else ""
+        return f"{head}{title}{document.text}"
 
 
 part = SearchTool

@@ -84,7 +84,7 @@ def make(
         environment=ToolEnvironments(tools=tools),
         retriever=setting.retriever,
         demonstrations=demonstrator,
-        lexicon=_lexicon(setting, demonstrations),
+        make_lexicon=partial(_lexicon, setting, demonstrations),
     )
 
 
