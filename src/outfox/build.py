@@ -9,16 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import partial
-from inspect import isfunction
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from outfox.core.config import Part, RecipeFile, merge, to_data, validate
 from outfox.core.errors import ConfigError, did_you_mean
 from outfox.core.folders import find
+from outfox.core.isolation.isolation import Isolation
+from outfox.core.isolation.workers import Workers
 from outfox.core.parts import Parts
-from outfox.core.protocols import Codec, Credit, Engine, Sampling, Tool, Trainer
+from outfox.core.protocols import Codec, Credit, Engine, Sampling, Trainer
 from outfox.core.ranks import ALONE, Ranks
 from outfox.core.recipe import Recipe
 from outfox.core.types import JSON, Task
@@ -37,7 +37,7 @@ from outfox.rollout.group import RolloutPlan
 from outfox.rollout.limits import Limits
 from outfox.rollout.readings import READINGS, Reading
 from outfox.worlds.tasks.formats import make_format
-from outfox.worlds.tools.function import FunctionTool, tool
+from outfox.worlds.tools.own import recipe_tool
 from outfox.worlds.world import DemonstrationSource, Supplies, World
 
 T = TypeVar("T")
@@ -51,6 +51,8 @@ class System:
     """Everything that a run is made of, but for what is trained."""
 
     recipe: Recipe
+    isolation: Isolation | None
+    """Where the user's signals and tools run; None: in this process."""
     config: Mapping[str, JSON]
     """The recipe with every setting of every part written out."""
     parts: Parts
@@ -101,7 +103,8 @@ def assemble(file: RecipeFile, *, allow_user_code: bool = True, ranks: Ranks = A
     recipe = validate(Recipe, {"name": file.name, **file.data})
     parts = Parts(allow_user_code=allow_user_code, folders=file.folders)
     readings = _readings(recipe)
-    supplies = _supplies(recipe, parts, file.folders)
+    isolation = _isolation(recipe)
+    supplies = _supplies(recipe, parts, isolation, file.folders)
     recipe = replace(recipe, codec=_codec(recipe, supplies))
     world: World = parts.make("world", recipe.world, supplies)
     model = _model(recipe, world, file.folders)
@@ -110,9 +113,12 @@ def assemble(file: RecipeFile, *, allow_user_code: bool = True, ranks: Ranks = A
     engine: Engine = parts.make("engine", recipe.engine, model.model, model.tokenizer)
     chosen = algorithm(recipe.algorithm, parts)
     table = Solvability() if recipe.solvability.source == "probe" else None
-    rubric = _rubric(recipe, parts, table or WorldSolvability())
+    rubric = _rubric(recipe, parts, table or WorldSolvability(), isolation)
+    if isolation is not None:
+        isolation.workers.ready()
     system = System(
         recipe=recipe,
+        isolation=isolation,
         ranks=ranks,
         config=_resolved(recipe, parts, rubric),
         parts=parts,
@@ -208,10 +214,22 @@ def _replay_start(system: System) -> int:
 
 
 # -- the parts ------------------------------------------------------------------------------------
-def _supplies(recipe: Recipe, parts: Parts, folders: tuple[Path, ...]) -> Supplies:
-    tools = [_tool(parts, tool, f"tools.{index}") for index, tool in enumerate(recipe.tools)]
+def _isolation(recipe: Recipe) -> Isolation | None:
+    own = recipe.user_code
+    if not own.isolated:
+        return None
+    workers = Workers(seconds=own.seconds, memory_gb=own.memory_gb, most=own.workers)
+    return Isolation(workers=workers)
+
+
+def _supplies(
+    recipe: Recipe, parts: Parts, isolation: Isolation | None, folders: tuple[Path, ...]
+) -> Supplies:
     return Supplies(
-        tools=tuple(tools),
+        tools=tuple(
+            recipe_tool(parts, tool, where=f"tools.{index}", isolation=isolation)
+            for index, tool in enumerate(recipe.tools)
+        ),
         tasks=_found(recipe.tasks.path, folders),
         corpus=_found(recipe.corpus.path, folders),
         format=make_format(recipe.tasks.format, parts),
@@ -225,21 +243,6 @@ def _evaluated(recipe: Recipe, parts: Parts, supplies: Supplies, trained: World)
     changed = replace(recipe.world, settings=merge(recipe.world.settings, recipe.eval.world))
     made: World = parts.make("world", changed, supplies, where="eval.world")
     return made.keeping_questions_of(trained, key="eval.world")
-
-
-def _tool(parts: Parts, part: Part, where: str) -> Callable[[], Tool]:
-    """A plain function becomes a tool; anything else is a factory, called for each episode."""
-    found = parts.load("tool", part.type, where=where)
-    if isinstance(found, FunctionTool) or isfunction(found):
-        if part.settings:
-            raise ConfigError(
-                f"{where}: a function has no settings; got {', '.join(part.settings)}: make it a "
-                "class with keyword-only parameters"
-            )
-        shared: Tool = found if isinstance(found, FunctionTool) else tool(found)
-        return lambda: shared
-    resolved = parts.resolve("tool", part, where=where)
-    return partial(resolved.factory, **resolved.settings)
 
 
 def _found(path: str | None, folders: tuple[Path, ...]) -> Path | None:
@@ -286,7 +289,9 @@ def _plan(recipe: Recipe, chosen: Algorithm) -> dict[str, JSON]:
     return {**chosen.plan, **({} if size is None else {"group_size": size})}
 
 
-def _rubric(recipe: Recipe, parts: Parts, labels: SolvabilityLabels) -> RubricTree:
+def _rubric(
+    recipe: Recipe, parts: Parts, labels: SolvabilityLabels, isolation: Isolation | None
+) -> RubricTree:
     written = recipe.rubric
     if isinstance(written, dict):
         tree = cast("dict[str, JSON]", written)
@@ -294,8 +299,8 @@ def _rubric(recipe: Recipe, parts: Parts, labels: SolvabilityLabels) -> RubricTr
         # A bare tree is an override into the default rubric.
         written = {"extends": "default", **tree} if bare else tree
     if isinstance(written, str) and written.endswith((".yaml", ".yml")):
-        return make_rubric(_found(written, parts.folders) or written, parts, labels)
-    return make_rubric(cast("str", written), parts, labels)
+        return make_rubric(_found(written, parts.folders) or written, parts, labels, isolation)
+    return make_rubric(cast("str", written), parts, labels, isolation)
 
 
 def _limits(recipe: Recipe, engine: Engine) -> Limits:

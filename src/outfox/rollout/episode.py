@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from outfox.core.deadline import within
 from outfox.core.errors import ConfigError, ContractError, DataError
 from outfox.core.ledger import Completion, Ledger, Span
+from outfox.core.playing import PLAYING
 from outfox.core.protocols import Conversation, Environment, EnvironmentFactory, Policy
 from outfox.core.seeding import derive
 from outfox.core.types import (
@@ -60,6 +61,7 @@ async def run_episode(
     """
     record = _Record()
     async with AsyncExitStack() as closing:
+        closing.callback(PLAYING.reset, PLAYING.set(key))
         try:
             world = environment(task, environment_seed(key))
             closing.push_async_callback(_close, world.close, f"environment.close of {task.task_id}")

@@ -71,6 +71,7 @@ def verl(
         batch if in_batches else single,
         reading=Reading(key="score", range=range, lack=lack),
         family=family,
+        together=in_batches,
     )
 
 

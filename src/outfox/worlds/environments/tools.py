@@ -114,6 +114,8 @@ class ToolEnvironment:
         except TimeoutError:
             seconds = f"{self._timeout_seconds:g}"
             return failure(f"{call.name} did not answer within {seconds} seconds.", "timeout")
+        except ConfigError:  # no call can succeed any more
+            raise
         except Exception as error:
             return failure(f"{call.name} failed: {type(error).__name__}: {error}", "error")
 
