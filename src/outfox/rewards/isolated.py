@@ -20,7 +20,6 @@ from outfox.core.errors import CrashError, UserCodeError
 from outfox.core.isolation.failures import Asked
 from outfox.core.isolation.isolation import Isolation
 from outfox.core.isolation.own_code import OwnCode, found_again
-from outfox.core.isolation.packing import pack
 from outfox.core.isolation.template import seeded
 from outfox.core.protocols import Family, Signal, SignalContext
 from outfox.core.results import SignalCrash, SignalError, SignalResult, SignalTimeout
@@ -104,7 +103,7 @@ class IsolatedSignal:
                 self._due[each] = partial(_same, stored)
             elif each.stop_reason != "error":
                 asked.append(each)
-        whole = pack(context) if self._needs_siblings else b""
+        whole = _packed(context) if self._needs_siblings else b""
         for batch in [asked] if self._together and asked else [[each] for each in asked]:
             group_id = context.group.group_id
             seen = Group(group_id=group_id, trajectories=tuple(batch))
@@ -112,7 +111,7 @@ class IsolatedSignal:
                 f"the signal {self._origin.name}",
                 measure,
                 self._origin,
-                whole or pack(replace(context, group=seen)),
+                whole or _packed(replace(context, group=seen)),
                 [(context.group if whole else seen).trajectories.index(each) for each in batch],
                 derive("signal", self._origin.name, group_id, batch[0].sibling),
             )
@@ -142,6 +141,10 @@ class IsolatedSignal:
             return SignalError(why=f"{row}: {error}")
 
 
+def _packed(context: SignalContext) -> bytes:
+    return pickle.dumps(context, protocol=pickle.HIGHEST_PROTOCOL)
+
+
 def _same(result: SignalResult) -> SignalResult:
     return result
 
@@ -156,7 +159,7 @@ def measure(origin: Origin, packed: bytes, places: Sequence[int], seed: int) -> 
     results = [called(signal, each, context) for each in siblings]
     for result in results:
         if isinstance(result, SignalCrash):  # The worker's end, but perhaps another call's fault.
-            raise MemoryError(f"it ran out of memory ({result.why})")
+            raise MemoryError
     return results
 
 

@@ -12,8 +12,8 @@ import pytest
 
 from outfox.core.config import Part
 from outfox.core.errors import ConfigError
+from outfox.core.isolation.failures import Asked, Failure
 from outfox.core.isolation.isolation import Isolation
-from outfox.core.isolation.timeouts import Asked
 from outfox.core.isolation.workers import Workers
 from outfox.core.parts import Parts
 from outfox.core.playing import PLAYING
@@ -145,15 +145,15 @@ async def test_a_tool_that_does_not_answer_is_a_timeout_of_its_call_alone(at: De
     ("how", "says"),
     [
         ("end", "fails failed: its process ended with exit code 3"),
-        ("memory", "fails failed: MemoryError"),
+        ("memory", "fails failed: it took more memory than user_code.memory_gb"),
         ("raise", "fails failed: KeyError: 'key'"),
         ("exit", "fails failed: SystemExit: enough"),
     ],
 )
-async def test_a_tool_that_fails_is_an_error_that_the_policy_reads(at: Desk, how: str, says: str):
+async def test_a_tool_that_fails_is_a_failure_that_the_policy_reads(at: Desk, how: str, says: str):
     result = await at.tool("fails")("c", {"how": how})
-    assert result.status == "error"
-    assert result.content.strip(": ") == says
+    assert result.status == ("error" if how == "raise" else "crashed")
+    assert result.content == says
     assert (await at.tool("fails")("c", {"how": "well"})).content == "well"
 
 
@@ -206,7 +206,7 @@ async def test_an_object_that_is_lost_is_made_anew_as_it_was(at: Desk):
         await each("c", {})
     pid = int((await theirs("c", {"how": "where"})).content)
     ended = await ours("c", {"how": "end"})
-    assert ended.status == "error"
+    assert ended.status == "crashed"
     assert "exit code 1" in ended.content
     assert (await ours("c", {})).content == "3"
     assert (await theirs("c", {})).content == "3"
@@ -247,8 +247,8 @@ async def test_an_object_goes_with_its_episode(at: Desk):
 
 async def test_a_stored_timeout_is_said_again_and_not_asked_again(at: Desk):
     key = EpisodeKey(seed=0, step=3, group_id="3/0/t", sibling=1)
-    asked = Asked(group_id="3/0/t", sibling=1, of="counter", arguments="{}", number=1)
-    at.isolation.timeouts[asked] = "counter was late."
+    asked = Asked(group_id="3/0/t", sibling=1, name="counter", arguments="{}", number=1)
+    at.isolation.failures[asked] = Failure(kind="timeout", why="counter was late.")
 
     async def episode(key: EpisodeKey) -> list[ToolResult]:
         PLAYING.set(key)
@@ -261,7 +261,7 @@ async def test_a_stored_timeout_is_said_again_and_not_asked_again(at: Desk):
     other = EpisodeKey(seed=0, step=3, group_id="3/0/t", sibling=2)
     played = await asyncio.create_task(episode(other))
     assert [result.content for result in played] == ["1", "2", "3"]
-    at.isolation.timeouts.clear()
+    at.isolation.failures.clear()
 
 
 async def test_an_environment_hands_on_that_the_run_cannot_go_on(at: Desk):

@@ -11,7 +11,7 @@ import struct
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from multiprocessing.reduction import send_handle
@@ -38,16 +38,16 @@ class Process:
         self._ears = select.poll()
         self._ears.register(connection.fileno(), select.POLLIN)
 
-    def tell(self, jobs: Sequence[bytes]) -> None:
-        """It does them in order. Raises OSError where it is gone."""
-        self.connection.send_bytes(pickle.dumps(jobs, protocol=pickle.HIGHEST_PROTOCOL))
+    def tell(self, job: bytes) -> None:
+        """Raises OSError where it is gone."""
+        self.connection.send_bytes(job)
 
     def speaks(self, seconds: float) -> bool:
         """Does it say something, or end, within this time?"""
         return bool(self._ears.poll(max(0.0, 1e3 * seconds)))
 
     def hear(self) -> Answer:
-        """Its next answer. Raises EOFError or OSError where it is gone."""
+        """Its answer. Raises EOFError or OSError where it is gone."""
         heard = self.connection.recv_bytes(_LARGEST)
         try:
             return pickle.loads(heard)

@@ -130,12 +130,10 @@ def _work(run: Connection) -> None:
     """The worker's life: it ends when the run closes the connection, or a call wants to exit."""
     with suppress(EOFError, OSError):
         while True:
-            jobs: list[bytes] = pickle.loads(run.recv_bytes())
-            for job in jobs:
-                answer = _answer(job)
-                run.send_bytes(_packed(answer))
-                if answer.is_last:
-                    return
+            answer = _answer(run.recv_bytes())
+            run.send_bytes(_packed(answer))
+            if answer.is_last:
+                return
 
 
 def _answer(job: bytes) -> Answer:
@@ -145,9 +143,10 @@ def _answer(job: bytes) -> Answer:
         return Answer(value=function(*arguments), warned=_heard())
     except ConfigError as error:
         return Answer(failure=str(error), refused=True)
+    except MemoryError:
+        return Answer(failure="it took more memory than user_code.memory_gb", is_last=True)
     except Exception as error:
-        ends = isinstance(error, MemoryError)
-        return Answer(failure=_told(error), is_last=ends, warned=_heard())
+        return Answer(failure=_told(error), warned=_heard())
     except BaseException as error:  # SystemExit; it may have left anything behind
         return Answer(failure=_told(error), is_last=True)
     finally:

@@ -1,8 +1,7 @@
 """The run's side of worker processes: calls with a deadline, in order of asking.
 
     submit ─▶ waiting ─▶ a thread, and the process that it speaks with ─▶ Future
-                 ▲              └ too late, or dead: killed, and tried once more in a new one
-                 └── others that it was given beside it ◀┘
+                              └ too late, or dead: killed, and tried once more in a new one
 
 Which worker does a call and when never shows: whoever asks gets the answer by its Future.
 """
@@ -10,6 +9,7 @@ Which worker does a call and when never shows: whoever asks gets the answer by i
 from __future__ import annotations
 
 import logging
+import os
 import pickle
 import threading
 import time
@@ -19,6 +19,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from dataclasses import dataclass, field
+from queue import SimpleQueue
 from typing import Any
 
 from outfox.core import waiting
@@ -29,12 +30,11 @@ from outfox.core.isolation.template import Answer
 log = logging.getLogger(__name__)
 
 PATIENCE = 0.05
-"""Seconds at one call after which another worker may be started; also how much work is given to
-one at once, so that threads and processes need not take turns at each call."""
+"""Seconds at one call after which a worker is stuck, and another one does what waits."""
 _LONG = 0.25
-"""Seconds that a call waits for a worker before another one is started in any case."""
-_TOGETHER = 32
-"""Most calls given to a worker at once."""
+"""Seconds that a call waits for workers that are not stuck before another one helps them."""
+_CORES = os.cpu_count() or 1
+"""So many may help; more would only wait for each other."""
 _ENDS_WITHIN = 10.0
 GIGABYTE = 1 << 30
 
@@ -116,7 +116,6 @@ class Call:
     future: Future[Any] = field(default_factory=lambda: Future[Any]())
     since: float = field(default_factory=time.monotonic)
     """When it was submitted."""
-    tried: bool = False
     is_last: bool = False
     """Of its home, which then is given up."""
 
@@ -132,11 +131,10 @@ class _Worker:
     """A thread and its process."""
 
     process: Process | None = None
-    calls: deque[Call] = field(default_factory=lambda: deque[Call]())
-    """Of its homes, to be done by it alone."""
+    inbox: SimpleQueue[Call | None] = field(default_factory=lambda: SimpleQueue[Call | None]())
+    """What it alone is to do; None: end."""
     homes: set[Home] = field(default_factory=lambda: set[Home]())
     is_stuck: bool = False
-    """It has been at one call for longer than `PATIENCE`."""
 
 
 class _Pool:
@@ -145,23 +143,20 @@ class _Pool:
     def __init__(self, template: TemplateProcess, most: int) -> None:
         self._template = template
         self._most = most
-        self._change = threading.Condition()
+        self._lock = threading.RLock()  # A finalizer may ask while its thread does.
         self._waiting: deque[Call] = deque()
         self._workers: dict[_Worker, threading.Thread] = {}
-        self._room: dict[str, int] = {}
-        """How many calls of a label fit into `PATIENCE`."""
+        self._idle: list[_Worker] = []
         self._fault: BaseException | None = None
 
     # -- asked by other threads -------------------------------------------------------------------
     def take(self, call: Call) -> None:
-        with self._change:
-            home = call.home.worker if call.home else None
+        with self._lock:
             if self._fault is not None:
                 _fail(call, self._fault)
-            elif home is not None:
-                home.calls.append(call)
-                self._change.notify_all()
-            elif not call.is_void:
+            elif call.home is not None and call.home.worker is not None:
+                self._give(call.home.worker, call)
+            else:
                 self._waiting.append(call)
                 self._help()
 
@@ -173,23 +168,31 @@ class _Pool:
                 thread.join(_ENDS_WITHIN)
 
     def _end(self, fault: BaseException) -> None:
-        with self._change:
+        with self._lock:
             self._fault = self._fault or fault
-            for calls in (self._waiting, *(worker.calls for worker in self._workers)):
-                while calls:
-                    _fail(calls.popleft(), self._fault)
-            self._change.notify_all()
+            while self._waiting:
+                _fail(self._waiting.popleft(), self._fault)
+            for worker in self._workers:
+                worker.inbox.put(None)
+
+    def _give(self, worker: _Worker, call: Call) -> None:
+        if worker in self._idle:
+            self._idle.remove(worker)
+        worker.inbox.put(call)
 
     def _help(self) -> None:
-        """Wake a worker for what waits; start another one where all are busy with slow calls."""
+        """Have another worker do what waits where all that are at work are stuck, or slow."""
         if not self._waiting:
             return
-        self._change.notify()
-        if len(self._workers) >= self._most:
+        at_work = [worker for worker in self._workers if worker not in self._idle]
+        late = time.monotonic() > self._waiting[0].since + _LONG and len(at_work) < _CORES
+        if not late and not all(worker.is_stuck for worker in at_work):
             return
-        late = time.monotonic() > self._waiting[0].since + _LONG
-        if late or all(worker.is_stuck for worker in self._workers):
+        if self._idle:
+            self._give(self._idle[-1], self._waiting.popleft())
+        elif len(self._workers) < self._most:
             worker = _Worker()
+            self._give(worker, self._waiting.popleft())
             self._workers[worker] = threading.Thread(
                 target=self._live, args=(worker,), name="outfox-worker", daemon=True
             )
@@ -198,73 +201,55 @@ class _Pool:
     # -- the threads ------------------------------------------------------------------------------
     def _live(self, worker: _Worker) -> None:
         try:
-            while calls := self._next(worker):
-                self._do(worker, calls)
+            while call := self._next(worker):
+                if self._fault is not None:
+                    _fail(call, self._fault)
+                elif not call.is_void:
+                    self._do(worker, call)
         except BaseException as fault:  # Whoever waits must hear of it.
             self._end(fault)
         if worker.process is not None:
             worker.process.connection.close()
 
-    def _next(self, worker: _Worker) -> deque[Call]:
-        """What to do now; it waits for that. Nothing: the end."""
-        with self._change:
+    def _next(self, worker: _Worker) -> Call | None:
+        """What to do now; it waits for that. None: the end."""
+        with self._lock:
             worker.is_stuck = False
-            while self._fault is None:
-                if worker.calls or self._waiting:
-                    calls = deque([worker.calls.popleft()]) if worker.calls else self._some()
+            if worker.inbox.empty():
+                if self._waiting:
+                    call = self._waiting.popleft()
                     self._help()
-                    if real := deque(call for call in calls if not call.is_void):
-                        return real
-                else:
-                    self._change.wait()
-        return deque()
+                    return call
+                self._idle.append(worker)
+        return worker.inbox.get()
 
-    def _some(self) -> deque[Call]:
-        """Of those that wait: the first, and what follows of the same label and is quick."""
-        first = self._waiting.popleft()
-        calls, room = deque([first]), self._room.get(first.label, 1)
-        while len(calls) < room and self._waiting and self._waiting[0].label == first.label:
-            calls.append(self._waiting.popleft())
-        return calls
-
-    def _do(self, worker: _Worker, calls: deque[Call]) -> None:
-        """All of them, in order; of a worker that is lost only the call that it was at."""
+    def _do(self, worker: _Worker, call: Call) -> None:
+        """Once, and where that ended the process, once more in a new one."""
         try:
-            fault = self._done(worker, calls)
+            fault = self._try(worker, call)
+            if fault is not None and not call.is_void and self._fault is None:
+                fault = self._try(worker, call)
         except BaseException as error:  # The user's code can no longer be loaded, say.
-            while calls:
-                _fail(calls.popleft(), error)
+            _fail(call, error)
             raise
-        if fault is None:
-            return
-        call = calls.popleft()
-        with self._change:
-            self._waiting.extendleft(reversed(calls))
-            self._change.notify_all()
-        if call.tried or call.is_void or self._fault is not None:
+        if fault is not None:
             _fail(call, self._fault or fault)
-        else:
-            call.tried = True
-            self._do(worker, deque([call]))
 
-    def _done(self, worker: _Worker, calls: deque[Call]) -> Exception | None:
-        """Do them; what is left in `calls` is unanswered, for its first one ended the worker."""
-        begun, count, label = time.monotonic(), len(calls), calls[0].label
-        if worker.process is None:
-            worker.process = self._template.fork()
+    def _try(self, worker: _Worker, call: Call) -> Exception | None:
+        """What ended the process, if the call did."""
+        process = worker.process = worker.process or self._template.fork()
         try:
-            worker.process.tell([call.job for call in calls])
-            while calls:
-                answer = self._hear(worker, worker.process, calls[0])
-                if answer.is_last:
-                    return self._lost(worker, worker.process, CrashError(answer.failure))
-                self._settle(calls.popleft(), answer)
+            process.tell(call.job)
+            answer = self._hear(worker, process, call)
         except TimeoutError as late:
-            return self._lost(worker, worker.process, late)
+            self._lose(worker, process)
+            return late
         except (OSError, EOFError):
-            return self._lost(worker, worker.process, None)
-        each = (time.monotonic() - begun) / count
-        self._room[label] = max(1, min(2 * count, _TOGETHER, int(PATIENCE / each)))
+            return CrashError(self._lose(worker, process))
+        if answer.is_last:
+            self._lose(worker, process)
+            return CrashError(answer.failure)
+        _settle(call, answer)
         return None
 
     def _hear(self, worker: _Worker, process: Process, call: Call) -> Answer:
@@ -285,29 +270,31 @@ class _Pool:
         raise TimeoutError(f"did not answer within {call.seconds:g} seconds")
 
     def _stuck(self, worker: _Worker, _: Call) -> None:
-        with self._change:
+        with self._lock:
             worker.is_stuck = True
             self._help()
 
-    def _lost(self, worker: _Worker, process: Process, why: Exception | None) -> Exception:
+    def _lose(self, worker: _Worker, process: Process) -> str:
+        """End its process; says how it ended."""
         how = self._template.bury(process)
-        with self._change:
+        with self._lock:
             worker.process, worker.is_stuck = None, False
             for home in worker.homes:
                 home.worker = None
             worker.homes.clear()
-        return why or CrashError(how)
+        return how
 
-    def _settle(self, call: Call, answer: Answer) -> None:
-        for warned in answer.warned:
-            logging.getLogger(warned.logger).log(warned.level, warned.message, *warned.values)
-        if call.home is not None:
-            call.home.calls += 1
-        if answer.failure is not None:
-            _fail(call, (ConfigError if answer.refused else UserCodeError)(answer.failure))
-            return
-        with suppress(InvalidStateError):
-            call.future.set_result(answer.value)
+
+def _settle(call: Call, answer: Answer) -> None:
+    for warned in answer.warned:
+        logging.getLogger(warned.logger).log(warned.level, warned.message, *warned.values)
+    if call.home is not None:
+        call.home.calls += 1
+    if answer.failure is not None:
+        _fail(call, (ConfigError if answer.refused else UserCodeError)(answer.failure))
+        return
+    with suppress(InvalidStateError):
+        call.future.set_result(answer.value)
 
 
 def _tell(_: _Worker, call: Call) -> None:

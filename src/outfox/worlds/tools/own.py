@@ -216,7 +216,7 @@ def _done(performer: Tool, use: Use) -> ToolResult:
     if not isinstance(result, ToolResult):
         raise TypeError(f"it returned {type(result).__name__}; a tool returns a ToolResult")
     if result.status == "crashed":  # The worker's end, but perhaps another call's fault.
-        raise MemoryError(result.error)
+        raise MemoryError
     return result
 
 

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from outfox.core.errors import ConfigError, UserCodeError
-from outfox.core.isolation import workers as module
+from outfox.core import waiting as module
+from outfox.core.errors import ConfigError, CrashError, UserCodeError
 from outfox.core.isolation.template import seeded
 from outfox.core.isolation.workers import Home, Workers
 
@@ -37,12 +37,12 @@ SAYS = {
     "an endless loop": (TimeoutError, r"within 0\.3 seconds"),
     "a catastrophic regex": (TimeoutError, r"within 0\.3 seconds"),
     "a sleep": (TimeoutError, r"within 0\.3 seconds"),
-    "its own end": (UserCodeError, "exit code 3"),
-    "ten gigabytes": (UserCodeError, "MemoryError"),
-    "a kill of itself": (UserCodeError, "signal 9"),
-    "an end of the program": (UserCodeError, "SystemExit: enough"),
+    "its own end": (CrashError, "exit code 3"),
+    "ten gigabytes": (CrashError, "more memory than user_code.memory_gb"),
+    "a kill of itself": (CrashError, "signal 9"),
+    "an end of the program": (CrashError, "SystemExit: enough"),
     "a recursion without end": (UserCodeError, "RecursionError"),
-    "memory, bit by bit": (UserCodeError, "MemoryError"),
+    "memory, bit by bit": (CrashError, "more memory than user_code.memory_gb"),
     "a thing that cannot be sent": (UserCodeError, "pickle"),
     "a thing that cannot be read": (UserCodeError, "nowhere"),
 }
@@ -97,8 +97,8 @@ def test_a_call_that_fails_is_tried_once_more(workers: Workers, tmp_path):
 def test_quick_calls_beside_a_hostile_one_are_answered_as_if_it_were_not_there(workers: Workers):
     for _ in range(3):  # Now they are known to be quick, and given out together.
         [each.result(60) for each in [workers.submit("mixed", math.sqrt, 4.0) for _ in range(4)]]
-    calls = [workers.submit("mixed", math.sqrt, float(n), at_once=False) for n in range(3)]
-    bad = workers.submit("mixed", time.sleep, 1e6, seconds=0.3, at_once=False)
+    calls = [workers.submit("mixed", math.sqrt, float(n)) for n in range(3)]
+    bad = workers.submit("mixed", time.sleep, 1e6, seconds=0.3)
     calls += [workers.submit("mixed", math.sqrt, float(n)) for n in range(3)]
     assert [each.result(60) for each in calls] == [math.sqrt(n) for n in range(3)] * 2
     with pytest.raises(TimeoutError):
@@ -234,7 +234,7 @@ def test_calls_of_a_home_meet_the_same_process(workers: Workers):
         for name, home in (("a", first), ("b", second)):
             code = f"__import__('os').home_{name}"
             assert workers.submit("get", eval, code, home=home).result(60) == name
-    with pytest.raises(UserCodeError):
+    with pytest.raises(CrashError):
         workers.submit("end", os._exit, 1, home=first).result(60)
     assert first.worker is None
     with pytest.raises(UserCodeError, match="AttributeError"):
