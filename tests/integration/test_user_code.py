@@ -11,7 +11,7 @@ import pytest
 from outfox import cli, open_run, train
 from outfox.build import assemble
 from outfox.core.config import load_recipe
-from outfox.core.results import SignalTimeout, Value
+from outfox.core.results import SignalCrash, SignalTimeout, Value
 from outfox.core.types import ToolResult
 from outfox.store.run_folder import RunFolder
 
@@ -212,6 +212,7 @@ def test_a_missing_column_stops_before_the_run(desk: Path, trained: str, capsys)
 
 
 HOSTILE = """
+import os
 import time
 from pathlib import Path
 from outfox import signal, tool
@@ -221,11 +222,12 @@ HERE = Path(__file__).parent
 
 @signal(range=(0, 1), family="cost")
 def moody(trajectory):
-    "Does not answer for one sibling of the second step, as long as it is in a bad mood."
+    "In the second step it never answers of one sibling and ends with another, in a bad mood."
     step = int(trajectory.group_id.partition("/")[0])
-    if step == 1 and trajectory.sibling == 2:
-        (HERE / "asked").open("a").write(trajectory.group_id + " ")
-        time.sleep(0 if (HERE / "good").exists() else 1e6)
+    if step == 1 and trajectory.sibling in (1, 2):
+        (HERE / "asked").open("a").write(f"{trajectory.group_id}/{trajectory.sibling} ")
+        if not (HERE / "good").exists():
+            time.sleep(1e6) if trajectory.sibling == 2 else os._exit(7)
     return 0.25
 
 
@@ -242,7 +244,9 @@ def search(query: str) -> str:
 """
 
 
-def test_a_run_goes_on_after_time_outs_and_a_resumed_one_keeps_them(desk: Path, trained: str):
+def test_a_run_goes_on_after_time_outs_and_crashes_and_a_resumed_one_keeps_them(
+    desk: Path, trained: str
+):
     rows = rows_of(trained, 24)
     (desk / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (desk / "own.py").write_text(HOSTILE)
@@ -258,28 +262,33 @@ def test_a_run_goes_on_after_time_outs_and_a_resumed_one_keeps_them(desk: Path, 
     )
     run = train(desk / "recipe.yaml", ["run.dir=run"])
     first, metrics = run.groups(1), run.metrics()
-    late = [
-        s for g in first for s in g.scores if isinstance(s.results["own.py:moody"], SignalTimeout)
-    ]
-    assert len(late) == 4
-    assert {score.outcome for score in late} == {"failed"}
-    assert metrics[-1]["signals/timeouts"] == 4
-    assert metrics[-1]["left_out/unscored"] == 4
+    came_to = [[type(score.results["own.py:moody"]) for score in g.scores] for g in first]
+    assert came_to == [[Value, SignalCrash, SignalTimeout, Value]] * 4
+    assert [[score.outcome == "failed" for score in g.scores] for g in first] == [
+        [False, True, True, False]
+    ] * 4
+    assert metrics[-1]["signals/timeouts"] == metrics[-1]["signals/crashes"] == 4
+    assert metrics[-1]["left_out/unscored"] == 8
     statuses = {r.status for g in first for t in g.group.trajectories for r in t.results}
     assert statuses == {"ok", "timeout"}
-    kept = [row for row in run.events() if row["event"] == "timeout"]
-    assert len(kept) == sum(row["signals/timeouts"] + row["tools/timeouts"] for row in metrics)
+    kept = [row for row in run.events() if row["event"] == "user_code"]
+    counted = [
+        row.get(f"{of}/{what}", 0)
+        for row in metrics
+        for of in ("signals", "tools")
+        for what in ("timeouts", "crashes")
+    ]
+    assert len(kept) == sum(counted)
     asked = (desk / "asked").read_text().split()
-    # Twice by itself; once before that, where it was given to a worker beside other calls.
-    assert {asked.count(group) for group in asked} <= {2, 3}
-    assert len(set(asked)) == 4
+    assert {asked.count(group) for group in asked} == {2}
+    assert len(set(asked)) == 8
 
     (desk / "good").touch()
     shutil.rmtree(run.checkpoint(1))
     assert command("train", "--resume", str(run.path)) == 0
     assert run.metrics() == metrics
     assert [g.scores for g in run.groups(1)] == [g.scores for g in first]
-    assert [row for row in run.events() if row["event"] == "timeout"] == kept
+    assert [row for row in run.events() if row["event"] == "user_code"] == kept
     assert (desk / "asked").read_text().split() == asked
 
 

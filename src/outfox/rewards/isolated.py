@@ -120,7 +120,7 @@ class IsolatedSignal:
 
     def _stored(self, trajectory: Trajectory) -> SignalResult | None:
         failure = self._isolation.failures.get(
-            Asked(group_id=trajectory.group_id, sibling=trajectory.sibling, name=self._origin.name)
+            Asked(group_id=trajectory.group_id, sibling=trajectory.sibling, part=self._origin.name)
         )
         if failure is None:
             return None

@@ -249,7 +249,7 @@ def test_a_stored_timeout_is_said_again_and_not_asked_again(at: Desk):
     rubric = at.rubric("loops")
     scores = rubric.score(GROUP, step=0)
     found = failures([ScoredGroup(group=GROUP, scores=scores)])
-    assert list(found) == [Asked(group_id="g", sibling=1, name="own.py:loops")]
+    assert list(found) == [Asked(group_id="g", sibling=1, part="own.py:loops")]
     rows = [to_row(*each) for each in found.items()]
     with Isolation(workers=Workers(seconds=60)) as isolation:
         isolation.failures.update(map(from_row, rows))

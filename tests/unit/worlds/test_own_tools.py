@@ -247,7 +247,7 @@ async def test_an_object_goes_with_its_episode(at: Desk):
 
 async def test_a_stored_timeout_is_said_again_and_not_asked_again(at: Desk):
     key = EpisodeKey(seed=0, step=3, group_id="3/0/t", sibling=1)
-    asked = Asked(group_id="3/0/t", sibling=1, name="counter", arguments="{}", number=1)
+    asked = Asked(group_id="3/0/t", sibling=1, part="counter", arguments="{}", number=1)
     at.isolation.failures[asked] = Failure(kind="timeout", why="counter was late.")
 
     async def episode(key: EpisodeKey) -> list[ToolResult]:

@@ -18,8 +18,8 @@ class Asked:
 
     group_id: str
     sibling: int
-    name: str
-    """Of the signal, as the rubric has it, or of the tool."""
+    part: str
+    """The signal, as the rubric names it, or the tool."""
     arguments: str = ""
     """Of the tool, as `told` writes them."""
     number: int = 0
@@ -83,11 +83,11 @@ def _of_tools(trajectory: Trajectory) -> dict[Asked, Failure]:
     return found
 
 
-def _asked(trajectory: Trajectory, name: str, arguments: str = "", number: int = 0) -> Asked:
+def _asked(trajectory: Trajectory, part: str, arguments: str = "", number: int = 0) -> Asked:
     return Asked(
         group_id=trajectory.group_id,
         sibling=trajectory.sibling,
-        name=name,
+        part=part,
         arguments=arguments,
         number=number,
     )

@@ -127,7 +127,7 @@ class IsolatedTool:
             Asked(
                 group_id=playing.group_id,
                 sibling=playing.sibling,
-                name=self._spec.name,
+                part=self._spec.name,
                 arguments=text,
                 number=number,
             )
