@@ -15,8 +15,7 @@ from typing import Any, TypeVar, cast
 from outfox.core.config import Part, RecipeFile, merge, to_data, validate
 from outfox.core.errors import ConfigError, did_you_mean
 from outfox.core.folders import find
-from outfox.core.isolation.isolation import Isolation
-from outfox.core.isolation.workers import Workers
+from outfox.core.isolation.isolation import Isolation, isolate
 from outfox.core.parts import Parts
 from outfox.core.protocols import Codec, Credit, Engine, Sampling, Trainer
 from outfox.core.ranks import ALONE, Ranks
@@ -103,7 +102,7 @@ def assemble(file: RecipeFile, *, allow_user_code: bool = True, ranks: Ranks = A
     recipe = validate(Recipe, {"name": file.name, **file.data})
     parts = Parts(allow_user_code=allow_user_code, folders=file.folders)
     readings = _readings(recipe)
-    isolation = _isolation(recipe)
+    isolation = isolate(recipe.user_code)
     supplies = _supplies(recipe, parts, isolation, file.folders)
     recipe = replace(recipe, codec=_codec(recipe, supplies))
     world: World = parts.make("world", recipe.world, supplies)
@@ -214,14 +213,6 @@ def _replay_start(system: System) -> int:
 
 
 # -- the parts ------------------------------------------------------------------------------------
-def _isolation(recipe: Recipe) -> Isolation | None:
-    own = recipe.user_code
-    if not own.isolated:
-        return None
-    workers = Workers(seconds=own.seconds, memory_gb=own.memory_gb, most=own.workers)
-    return Isolation(workers=workers)
-
-
 def _supplies(
     recipe: Recipe, parts: Parts, isolation: Isolation | None, folders: tuple[Path, ...]
 ) -> Supplies:

@@ -185,7 +185,7 @@ class _Play:
     async def _draft(self, budget: int) -> Draft:
         return await within(
             self.limits.act_seconds,
-            f"policy.act in {self.task_id}",
+            f"policy.act of {self.task_id}",
             self.conversation.act(max_new_tokens=min(budget, self._room())),
         )
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from outfox.core.isolation.failures import Asked, Failure
 from outfox.core.isolation.workers import Workers
+from outfox.core.recipe import UserCodeSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -21,3 +22,11 @@ class Isolation:
 
     def __exit__(self, *_: object) -> None:
         self.workers.close()
+
+
+def isolate(own: UserCodeSettings) -> Isolation | None:
+    """No process is started yet. None: the user's code runs in this one."""
+    if not own.isolated:
+        return None
+    workers = Workers(seconds=own.seconds, memory_gb=own.memory_gb, most=own.workers)
+    return Isolation(workers=workers)

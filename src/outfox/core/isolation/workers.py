@@ -22,12 +22,10 @@ from dataclasses import dataclass, field
 from queue import SimpleQueue
 from typing import Any
 
-from outfox.core import waiting
 from outfox.core.errors import ConfigError, CrashError, UserCodeError
 from outfox.core.isolation.process import Process, TemplateProcess
 from outfox.core.isolation.template import Answer
-
-log = logging.getLogger(__name__)
+from outfox.core.waiting import tell, told_after
 
 PATIENCE = 0.05
 """Seconds at one call after which a worker is stuck, and another one does what waits."""
@@ -260,7 +258,7 @@ class _Pool:
                 limit *= 1 + call.home.calls
             call.home.worker = None if call.is_last else worker
             (worker.homes.discard if call.is_last else worker.homes.add)(call.home)
-        for after, act in ((PATIENCE, self._stuck), (waiting.TOLD_AFTER, _tell)):
+        for after, act in ((PATIENCE, self._stuck), (told_after(limit), _tell)):
             if after < limit:
                 if process.speaks(begun + after - time.monotonic()):
                     return process.hear()
@@ -298,7 +296,7 @@ def _settle(call: Call, answer: Answer) -> None:
 
 
 def _tell(_: _Worker, call: Call) -> None:
-    log.warning(f"waiting for {call.label}, which is stopped after %g s", call.seconds)
+    tell(call.label, call.seconds)
 
 
 def _fail(call: Call, error: BaseException | None) -> None:

@@ -201,7 +201,7 @@ def test_a_wait_is_told_of(caplog, monkeypatch, workers: Workers):
     caplog.set_level(logging.WARNING, "outfox")
     with pytest.raises(TimeoutError):
         workers.submit("the signal slow", time.sleep, 1e6, seconds=0.3).result(60)
-    assert "waiting for the signal slow, which is stopped after 0.3 s" in caplog.text
+    assert "waiting for the signal slow, at most 0.3 s" in caplog.text
 
 
 def test_what_a_worker_logs_is_logged_here(caplog, workers: Workers):
