@@ -16,7 +16,7 @@ from outfox.core.config import Part, RecipeFile, merge, to_data, validate
 from outfox.core.errors import ConfigError, did_you_mean
 from outfox.core.folders import find
 from outfox.core.isolation.isolation import Isolation, isolate
-from outfox.core.parts import Parts
+from outfox.core.parts import Parts, refuse_own
 from outfox.core.protocols import Codec, Credit, Engine, Sampling, Trainer
 from outfox.core.ranks import ALONE, Ranks
 from outfox.core.recipe import Recipe
@@ -31,7 +31,8 @@ from outfox.policies.loading import LoadedModel, load
 from outfox.policies.tiny import build_model, build_tokenizer
 from outfox.rewards.rubric import RubricTree
 from outfox.rewards.score import make_rubric
-from outfox.rewards.solvability import Solvability, SolvabilityLabels, WorldSolvability
+from outfox.rewards.solvability import Solvability, WorldSolvability
+from outfox.rewards.tree import Tree, load_tree
 from outfox.rollout.group import RolloutPlan
 from outfox.rollout.limits import Limits
 from outfox.rollout.readings import READINGS, Reading
@@ -101,6 +102,10 @@ def assemble(file: RecipeFile, *, allow_user_code: bool = True, ranks: Ranks = A
     """All parts of a recipe. Raises ConfigError or DataError before anything is written."""
     recipe = validate(Recipe, {"name": file.name, **file.data})
     parts = Parts(allow_user_code=allow_user_code, folders=file.folders)
+    tree = _tree(recipe, file.folders)
+    if not allow_user_code:
+        signals: list[JSON] = [{"type": name} for name in tree.signals]
+        refuse_own([to_data(recipe), signals, to_data(tree)])
     readings = _readings(recipe)
     isolation = isolate(recipe.user_code)
     supplies = _supplies(recipe, parts, isolation, file.folders)
@@ -112,7 +117,7 @@ def assemble(file: RecipeFile, *, allow_user_code: bool = True, ranks: Ranks = A
     engine: Engine = parts.make("engine", recipe.engine, model.model, model.tokenizer)
     chosen = algorithm(recipe.algorithm, parts)
     table = Solvability() if recipe.solvability.source == "probe" else None
-    rubric = _rubric(recipe, parts, table or WorldSolvability(), isolation)
+    rubric = make_rubric(tree, parts, table or WorldSolvability(), isolation)
     if isolation is not None:
         isolation.workers.ready()
     system = System(
@@ -280,9 +285,7 @@ def _plan(recipe: Recipe, chosen: Algorithm) -> dict[str, JSON]:
     return {**chosen.plan, **({} if size is None else {"group_size": size})}
 
 
-def _rubric(
-    recipe: Recipe, parts: Parts, labels: SolvabilityLabels, isolation: Isolation | None
-) -> RubricTree:
+def _tree(recipe: Recipe, folders: tuple[Path, ...]) -> Tree:
     written = recipe.rubric
     if isinstance(written, dict):
         tree = cast("dict[str, JSON]", written)
@@ -290,8 +293,8 @@ def _rubric(
         # A bare tree is an override into the default rubric.
         written = {"extends": "default", **tree} if bare else tree
     if isinstance(written, str) and written.endswith((".yaml", ".yml")):
-        return make_rubric(_found(written, parts.folders) or written, parts, labels, isolation)
-    return make_rubric(cast("str", written), parts, labels, isolation)
+        return load_tree(_found(written, folders) or written)
+    return load_tree(cast("str", written))
 
 
 def _limits(recipe: Recipe, engine: Engine) -> Limits:
