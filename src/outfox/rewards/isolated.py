@@ -8,10 +8,12 @@ nothing for anyone else.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import pickle
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Literal, NamedTuple
@@ -28,6 +30,9 @@ from outfox.core.types import JSON, Group, Trajectory
 from outfox.rewards.adapters.foreign import Foreign
 from outfox.rewards.lift import LiftedSignal, called, row_name
 from outfox.rewards.own import own_signal
+
+_LOOKS_UP = 0.2
+"""Seconds between looks whether the run is to end."""
 
 
 class Origin(NamedTuple):
@@ -131,14 +136,30 @@ class IsolatedSignal:
     ) -> SignalResult:
         """Of one sibling. Each call has its deadline, so this ends; who waits long is told of."""
         row = f"{self.name} on {row_name(trajectory)}"
+        match _failure(future):
+            case None:
+                return future.result()[place]
+            case TimeoutError() as late:
+                return SignalTimeout(why=f"{row}: {late}")
+            case CrashError() as crash:
+                return SignalCrash(why=f"{row}: {crash}")
+            case UserCodeError() as error:
+                return SignalError(why=f"{row}: {error}")
+            case fault:
+                raise fault
+
+
+def _failure(future: Future[list[SignalResult]]) -> BaseException | None:
+    """What a call failed with. Raises CancelledError on Ctrl-C, which in a coroutine only asks its
+    task to end."""
+    while True:
         try:
-            return future.result()[place]
-        except TimeoutError as late:
-            return SignalTimeout(why=f"{row}: {late}")
-        except CrashError as crash:
-            return SignalCrash(why=f"{row}: {crash}")
-        except UserCodeError as error:
-            return SignalError(why=f"{row}: {error}")
+            return future.exception(_LOOKS_UP)
+        except TimeoutError:
+            with suppress(RuntimeError):  # No coroutine asks.
+                task = asyncio.current_task()
+                if task is not None and task.cancelling():
+                    raise asyncio.CancelledError from None
 
 
 def _packed(context: SignalContext) -> bytes:

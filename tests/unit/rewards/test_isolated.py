@@ -1,6 +1,8 @@
 """Signals of the user's in worker processes: what they do to themselves they do to nobody else."""
 
+import asyncio
 import pickle
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,7 +23,7 @@ from outfox.core.results import (
     SignalTimeout,
     Value,
 )
-from outfox.core.types import Group
+from outfox.core.types import JSON, Group
 from outfox.rewards.rubric import RubricTree
 from outfox.rewards.score import make_rubric, score_groups
 from outfox.rewards.solvability import WorldSolvability
@@ -125,6 +127,30 @@ class Made:
 
 
 made = Made()
+
+
+def seen(text):
+    """How often this was asked: a file keeps it."""
+    with open(os.path.join(os.path.dirname(__file__), "seen"), "a") as file:
+        file.write(text + "\\n")
+
+
+def compute_score(solution_str, extra_info, **_):
+    """As veRL has it: one answer."""
+    seen("one")
+    if extra_info["num_turns"] == 2:
+        while True:
+            pass
+    return .5
+
+
+def compute_scores(data_sources, solution_strs, ground_truths, extra_infos):
+    """As veRL has it: a batch."""
+    seen(f"batch of {len(solution_strs)}")
+    if any("odd" in each for each in solution_strs):
+        os._exit(3)
+    extra_infos[0]["num_turns"] = 99
+    return [.5 for _ in solution_strs]
 '''
 GROUP = group(
     task("t", "Chad currency", "CFA franc", solvable="solvable"),
@@ -146,7 +172,7 @@ class Desk:
     folder: Path
     isolation: Isolation
 
-    def rubric(self, name: str, isolated: bool = True, **settings: float) -> RubricTree:
+    def rubric(self, name: str, isolated: bool = True, **settings: JSON) -> RubricTree:
         signal = f"own.py:{name}"
         tree = {
             "version": 1,
@@ -157,7 +183,7 @@ class Desk:
         where = self.isolation if isolated else None
         return make_rubric(tree, parts, WorldSolvability(), where)
 
-    def results(self, name: str, of: Group = GROUP, **settings: float) -> list[SignalResult]:
+    def results(self, name: str, of: Group = GROUP, **settings: JSON) -> list[SignalResult]:
         scores = self.rubric(name, **settings).score(of, step=0)
         return [score.results[f"own.py:{name}"] for score in scores]
 
@@ -241,6 +267,62 @@ def test_groups_are_scored_in_order_whichever_is_late(at: Desk):
     assert totals == [[False, True, False]] * 5
 
 
+def asked(at: Desk) -> list[str]:
+    """What the functions of another system were asked since the last time."""
+    file = at.folder / "seen"
+    lines = file.read_text().split("\n")[:-1] if file.exists() else []
+    file.unlink(missing_ok=True)
+    return lines
+
+
+def test_a_function_of_another_system_that_hangs_loses_its_row_alone(at: Desk):
+    longer = ["<search>Chad currency</search>", "<answer>CFA franc</answer>"]
+    task_of = GROUP.trajectories[0].task
+    of = group(task_of, ["<answer>CFA franc</answer>"], longer, ["<answer>CFA franc</answer>"])
+    first, second, third = at.results("compute_score", of, adapter="verl")
+    assert first == third == Value(value=0.5)
+    assert isinstance(second, SignalTimeout)
+    assert asked(at) == ["one"] * 4  # The second twice.
+    here = at.rubric("compute_score", isolated=False, adapter="verl").score(GROUP, step=0)
+    assert at.rubric("compute_score", adapter="verl").score(GROUP, step=0) == here
+    asked(at)
+
+
+def test_a_function_of_batches_is_asked_once_and_fails_for_the_whole_batch(at: Desk):
+    assert at.results("compute_scores", adapter="verl") == [Value(value=0.5)] * 3
+    assert asked(at) == ["batch of 3"]
+    task_of = GROUP.trajectories[0].task
+    of = group(task_of, ["<answer>CFA franc</answer>"], ["<answer>odd</answer>"])
+    rubric = at.rubric("compute_scores", adapter="verl")
+    scores = rubric.score(of, step=0)
+    results = [score.results["own.py:compute_scores"] for score in scores]
+    assert all(isinstance(result, SignalCrash) for result in results)
+    assert asked(at) == ["batch of 2"] * 2
+    found = failures([ScoredGroup(group=of, scores=scores)])
+    assert [(key.sibling, failure.kind) for key, failure in found.items()] == [
+        (0, "crashed"),
+        (1, "crashed"),
+    ]
+    at.isolation.failures.update(found)
+    assert rubric.score(of, step=0) == scores
+    at.isolation.failures.clear()
+    assert asked(at) == []
+
+
+def test_siblings_that_did_the_same_each_keep_their_failure(at: Desk):
+    (at.folder / "both.py").write_text(
+        "import outfox, time\n"
+        "@outfox.signal(range=(0, 1), family='cost')\n"
+        "def late(trajectory): time.sleep(1e6)\n"
+    )
+    tree = {"version": 1, "if_right": {"cap": 0.5, "deduct": {"both.py:late": 0.5}}}
+    parts = Parts(folders=(at.folder,))
+    rubric = make_rubric(tree, parts, WorldSolvability(), at.isolation)
+    scores = rubric.score(GROUP, step=0)
+    found = failures([ScoredGroup(group=GROUP, scores=scores)])
+    assert [key.sibling for key in found] == [0, 1, 2]
+
+
 def _renamed(trajectory, group_id: str):
     return replace(trajectory, group_id=group_id)
 
@@ -255,6 +337,19 @@ def test_a_stored_timeout_is_said_again_and_not_asked_again(at: Desk):
         isolation.failures.update(map(from_row, rows))
         again = replace(at, isolation=isolation).rubric("loops").score(GROUP, step=0)
     assert again == scores
+
+
+async def test_a_run_that_is_to_end_does_not_wait_for_a_signal(at: Desk):
+    with Isolation(workers=Workers(seconds=60)) as isolation:
+        rubric = replace(at, isolation=isolation).rubric("sleeps")
+
+        async def scoring() -> None:
+            rubric.score(GROUP, step=0)
+
+        task = asyncio.create_task(scoring())
+        threading.Timer(0.3, task.cancel).start()  # As Ctrl-C does, in the midst of it.
+        with pytest.raises(asyncio.CancelledError):
+            await task
 
 
 def test_code_that_changed_meanwhile_ends_the_run(tmp_path: Path):

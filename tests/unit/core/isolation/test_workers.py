@@ -94,15 +94,23 @@ def test_a_call_that_fails_is_tried_once_more(workers: Workers, tmp_path):
         flag.unlink()
 
 
-def test_quick_calls_beside_a_hostile_one_are_answered_as_if_it_were_not_there(workers: Workers):
-    for _ in range(3):  # Now they are known to be quick, and given out together.
-        [each.result(60) for each in [workers.submit("mixed", math.sqrt, 4.0) for _ in range(4)]]
-    calls = [workers.submit("mixed", math.sqrt, float(n)) for n in range(3)]
-    bad = workers.submit("mixed", time.sleep, 1e6, seconds=0.3)
-    calls += [workers.submit("mixed", math.sqrt, float(n)) for n in range(3)]
-    assert [each.result(60) for each in calls] == [math.sqrt(n) for n in range(3)] * 2
-    with pytest.raises(TimeoutError):
-        bad.result(60)
+@pytest.mark.parametrize(
+    ("code", "kind"), [("time.sleep(1e6)", TimeoutError), ("os._exit(1)", CrashError)]
+)
+def test_it_is_tried_twice_and_no_more(workers: Workers, tmp_path, code: str, kind):
+    file = tmp_path / "tries"
+    job = f"import os, time\nopen({str(file)!r}, 'a').write('x')\n{code}"
+    beside = [workers.submit("root", math.sqrt, float(n)) for n in range(3)]
+    with pytest.raises(kind):
+        workers.submit("tries", exec, job, seconds=0.3).result(60)
+    assert file.read_text() == "xx"
+    assert [each.result(60) for each in beside] == [math.sqrt(n) for n in range(3)]
+
+
+def test_slow_calls_are_done_side_by_side(workers: Workers):
+    pids = "__import__('time').sleep(.3) or __import__('os').getpid()"
+    calls = [workers.submit("slow", eval, pids) for _ in range(4)]
+    assert len({each.result(60) for each in calls}) == 2
 
 
 def test_answers_belong_to_their_calls_whichever_comes_first(workers: Workers):
@@ -237,5 +245,8 @@ def test_calls_of_a_home_meet_the_same_process(workers: Workers):
     with pytest.raises(CrashError):
         workers.submit("end", os._exit, 1, home=first).result(60)
     assert first.worker is None
+    # Lost, so that what was called before is done again: it may take as long as all of that.
+    assert first.calls == 4
+    workers.submit("slow", time.sleep, 0.6, seconds=0.3, home=first).result(60)
     with pytest.raises(UserCodeError, match="AttributeError"):
         workers.submit("get", eval, "__import__('os').home_a", home=first).result(60)
