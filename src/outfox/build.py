@@ -9,16 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import partial
-from inspect import isfunction
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from outfox.core.config import Part, RecipeFile, merge, to_data, validate
 from outfox.core.errors import ConfigError, did_you_mean
 from outfox.core.folders import cache_of, find
-from outfox.core.parts import Parts
-from outfox.core.protocols import Codec, Credit, Engine, Sampling, Tool, Trainer
+from outfox.core.isolation.isolation import Isolation, isolate
+from outfox.core.parts import Parts, refuse_own
+from outfox.core.protocols import Codec, Credit, Engine, Sampling, Trainer
 from outfox.core.ranks import ALONE, Ranks
 from outfox.core.recipe import Recipe
 from outfox.core.types import JSON, Task
@@ -32,13 +31,14 @@ from outfox.policies.loading import LoadedModel, load
 from outfox.policies.lora import with_lora
 from outfox.policies.tiny import build_model, build_tokenizer
 from outfox.rewards.rubric import RubricTree
-from outfox.rewards.score import rubric_of
+from outfox.rewards.score import make_rubric
 from outfox.rewards.solvability import Solvability, WorldSolvability
+from outfox.rewards.tree import tree_of
 from outfox.rollout.group import RolloutPlan
 from outfox.rollout.limits import Limits
 from outfox.rollout.readings import READINGS, Reading
 from outfox.worlds.tasks.formats import make_format
-from outfox.worlds.tools.function import FunctionTool, tool
+from outfox.worlds.tools.own import recipe_tool
 from outfox.worlds.world import DemonstrationSource, Supplies, World
 
 T = TypeVar("T")
@@ -52,6 +52,8 @@ class System:
     """Everything that a run is made of, but for what is trained."""
 
     recipe: Recipe
+    isolation: Isolation | None
+    """Where the user's signals and tools run; None: in this process."""
     config: Mapping[str, JSON]
     """The recipe with every setting of every part written out."""
     parts: Parts
@@ -101,8 +103,13 @@ def assemble(file: RecipeFile, *, allow_user_code: bool = True, ranks: Ranks = A
     """All parts of a recipe. Raises ConfigError or DataError before anything is written."""
     recipe = validate(Recipe, {"name": file.name, **file.data})
     parts = Parts(allow_user_code=allow_user_code, folders=file.folders)
+    tree = tree_of(recipe.rubric, file.folders)
+    if not allow_user_code:
+        signals: list[JSON] = [{"type": name} for name in tree.signals]
+        refuse_own([to_data(recipe), signals, to_data(tree)])
     readings = _readings(recipe)
-    supplies = _supplies(recipe, parts, file.folders)
+    isolation = isolate(recipe.user_code)
+    supplies = _supplies(recipe, parts, isolation, file.folders)
     recipe = replace(recipe, codec=_codec(recipe, supplies))
     world: World = parts.make("world", recipe.world, supplies)
     model = with_lora(_model(recipe, world, file.folders), recipe.model.lora, seed=recipe.seed)
@@ -111,9 +118,12 @@ def assemble(file: RecipeFile, *, allow_user_code: bool = True, ranks: Ranks = A
     engine: Engine = parts.make("engine", recipe.engine, model.model, model.tokenizer)
     chosen = algorithm(recipe.algorithm, parts)
     table = Solvability() if recipe.solvability.source == "probe" else None
-    rubric = rubric_of(recipe.rubric, parts, table or WorldSolvability())
+    rubric = make_rubric(tree, parts, table or WorldSolvability(), isolation)
+    if isolation is not None:
+        isolation.workers.ready()
     system = System(
         recipe=recipe,
+        isolation=isolation,
         ranks=ranks,
         config=_resolved(recipe, parts, rubric),
         parts=parts,
@@ -209,10 +219,14 @@ def _replay_start(system: System) -> int:
 
 
 # -- the parts ------------------------------------------------------------------------------------
-def _supplies(recipe: Recipe, parts: Parts, folders: tuple[Path, ...]) -> Supplies:
-    tools = [_tool(parts, tool, f"tools.{index}") for index, tool in enumerate(recipe.tools)]
+def _supplies(
+    recipe: Recipe, parts: Parts, isolation: Isolation | None, folders: tuple[Path, ...]
+) -> Supplies:
     return Supplies(
-        tools=tuple(tools),
+        tools=tuple(
+            recipe_tool(parts, tool, where=f"tools.{index}", isolation=isolation)
+            for index, tool in enumerate(recipe.tools)
+        ),
         tasks=_found(recipe.tasks.path, folders),
         corpus=_found(recipe.corpus.path, folders),
         format=make_format(recipe.tasks.format, parts),
@@ -227,21 +241,6 @@ def _evaluated(recipe: Recipe, parts: Parts, supplies: Supplies, trained: World)
     changed = replace(recipe.world, settings=merge(recipe.world.settings, recipe.eval.world))
     made: World = parts.make("world", changed, supplies, where="eval.world")
     return made.keeping_questions_of(trained, key="eval.world")
-
-
-def _tool(parts: Parts, part: Part, where: str) -> Callable[[], Tool]:
-    """A plain function becomes a tool; anything else is a factory, called for each episode."""
-    found = parts.load("tool", part.type, where=where)
-    if isinstance(found, FunctionTool) or isfunction(found):
-        if part.settings:
-            raise ConfigError(
-                f"{where}: a function has no settings; got {', '.join(part.settings)}: make it a "
-                "class with keyword-only parameters"
-            )
-        shared: Tool = found if isinstance(found, FunctionTool) else tool(found)
-        return lambda: shared
-    resolved = parts.resolve("tool", part, where=where)
-    return partial(resolved.factory, **resolved.settings)
 
 
 def _found(path: str | None, folders: tuple[Path, ...]) -> Path | None:

@@ -33,6 +33,7 @@ from outfox.core.types import Task
 from outfox.learning.batching.packing import pack
 from outfox.learning.batching.samples import demonstration_sample, samples_from
 from outfox.learning.credit import credit_metrics
+from outfox.rewards.score import score_groups
 from outfox.rollout.group import RolloutPlan, rollout, together
 from outfox.rollout.limits import Limits
 from outfox.rollout.readings import Reading
@@ -142,7 +143,7 @@ async def collect(stage: Imitate | Reinforce, step: int) -> Experience:
     played, write_down = await together(playing, (stage.probe or _no_probe)(tasks, step))
     write_down()
     clock.append(perf_counter())
-    mine = [ScoredGroup(group=g, scores=stage.rubric.score(g, step=step)) for g in played]
+    mine = score_groups(stage.rubric, played, step=step)
     clock.append(perf_counter())
     scored = tuple(gathered(mine, stage.ranks))
     clock.append(perf_counter())

@@ -1,6 +1,7 @@
 """Signals, tools and rows of the user's own, in real runs."""
 
 import json
+import shutil
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 from outfox import cli, open_run, train
 from outfox.build import assemble
 from outfox.core.config import load_recipe
-from outfox.core.results import Value
+from outfox.core.results import SignalCrash, SignalTimeout, Value
 from outfox.core.types import ToolResult
 from outfox.store.run_folder import RunFolder
 
@@ -208,3 +209,105 @@ def test_a_missing_column_stops_before_the_run(desk: Path, trained: str, capsys)
     assert "row 2" in line
     assert "'reference' or 'answer'" in line
     assert not Path("run").exists()
+
+
+HOSTILE = """
+import os
+import time
+from pathlib import Path
+from outfox import signal, tool
+
+HERE = Path(__file__).parent
+
+
+@signal(range=(0, 1), family="cost")
+def moody(trajectory):
+    "In the second step it never answers of one sibling and ends with another, in a bad mood."
+    step = int(trajectory.group_id.partition("/")[0])
+    if step == 1 and trajectory.sibling in (1, 2):
+        (HERE / "asked").open("a").write(f"{trajectory.group_id}/{trajectory.sibling} ")
+        if not (HERE / "good").exists():
+            time.sleep(1e6) if trajectory.sibling == 2 else os._exit(7)
+    return 0.25
+
+
+@tool(timeout_seconds=.5)
+def search(query: str) -> str:
+    '''Search for passages.
+
+    Args:
+        query: What to look for.
+    '''
+    if len(query) % 3 == 0 and not (HERE / "good").exists():
+        time.sleep(1e6)
+    return "Nothing is known about this."
+"""
+
+
+def test_a_run_goes_on_after_time_outs_and_crashes_and_a_resumed_one_keeps_them(
+    desk: Path, trained: str
+):
+    rows = rows_of(trained, 24)
+    (desk / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (desk / "own.py").write_text(HOSTILE)
+    (desk / "base.yaml").write_text(RECIPE.read_text())
+    (desk / "recipe.yaml").write_text(
+        briefly(trained)
+        .replace(str(RECIPE), str(desk / "base.yaml"))
+        .replace("steps: 1", "steps: 2")
+        + "world: {type: rows, held_out: .34}\ntasks: {path: questions.jsonl}\n"
+        + "tools: [own.py:search]\nuser_code: {seconds: 1}\nsave: {every: 1}\n"
+        + "rubric: {if_right: {deduct: {own.py:moody: .1}},"
+        + " if_not_right: {deduct: {own.py:moody: .1}}}\n"
+    )
+    run = train(desk / "recipe.yaml", ["run.dir=run"])
+    first, metrics = run.groups(1), run.metrics()
+    came_to = [[type(score.results["own.py:moody"]) for score in g.scores] for g in first]
+    assert came_to == [[Value, SignalCrash, SignalTimeout, Value]] * 4
+    assert [[score.outcome == "failed" for score in g.scores] for g in first] == [
+        [False, True, True, False]
+    ] * 4
+    assert metrics[-1]["signals/timeouts"] == metrics[-1]["signals/crashes"] == 4
+    assert metrics[-1]["left_out/unscored"] == 8
+    statuses = {r.status for g in first for t in g.group.trajectories for r in t.results}
+    assert statuses == {"ok", "timeout"}
+    kept = [row for row in run.events() if row["event"] == "user_code"]
+    counted = [
+        row.get(f"{of}/{what}", 0)
+        for row in metrics
+        for of in ("signals", "tools")
+        for what in ("timeouts", "crashes")
+    ]
+    assert len(kept) == sum(counted)
+    asked = (desk / "asked").read_text().split()
+    assert {asked.count(group) for group in asked} == {2}
+    assert len(set(asked)) == 8
+
+    (desk / "good").touch()
+    shutil.rmtree(run.checkpoint(1))
+    assert command("train", "--resume", str(run.path)) == 0
+    assert run.metrics() == metrics
+    assert [g.scores for g in run.groups(1)] == [g.scores for g in first]
+    assert [row for row in run.events() if row["event"] == "user_code"] == kept
+    assert (desk / "asked").read_text().split() == asked
+
+
+def test_without_code_of_the_users_no_process_is_started(go, trained: str, tmp_path, monkeypatch):
+    def refused(*_: Any, **__: Any) -> None:
+        raise AssertionError("a process was started")
+
+    monkeypatch.setattr("outfox.core.isolation.process.subprocess.Popen", refused)
+    run = go(tmp_path / "run", f"model.path={trained}", "cold_start.steps=0", "steps=1")
+    assert run.steps() == [0]
+
+
+def test_code_may_run_in_the_process_of_the_run(desk: Path, trained: str, monkeypatch):
+    def refused(*_: Any, **__: Any) -> None:
+        raise AssertionError("a process was started")
+
+    monkeypatch.setattr("outfox.core.isolation.process.subprocess.Popen", refused)
+    (desk / "rewards" / "mine.py").write_text(SIGNAL)
+    (desk / "mine.yaml").write_text(RUBRIC)
+    (desk / "recipe.yaml").write_text(briefly(trained) + "rubric: mine.yaml\n")
+    run = train(desk / "recipe.yaml", ["run.dir=run", "user_code.isolated=false"])
+    assert {NAME} < set(run.groups(0)[0].scores[0].results)

@@ -8,7 +8,7 @@ import signal
 import tempfile
 import threading
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
@@ -20,7 +20,8 @@ from outfox.cli.display import Display
 from outfox.cli.run import Outcome, run
 from outfox.core.config import RecipeFile
 from outfox.core.errors import OutfoxError
-from outfox.learning.ranks import GlooRanks, begin_worker, use_threads
+from outfox.core.waiting import waiting
+from outfox.learning.ranks import DEADLINE, GlooRanks, begin_worker, use_threads
 from outfox.store.files import writable
 from outfox.store.run_folder import RunFolder
 
@@ -57,7 +58,8 @@ def run_alone_or_together(
     Raises OutfoxError, naming the process, where another one ends too soon.
     """
     use_threads(system.recipe.threads)
-    with writable(folder.path), folder.lock(), display.warnings():
+    own_code = system.isolation or nullcontext()
+    with writable(folder.path), folder.lock(), display.warnings(), own_code:
         if system.recipe.processes == 1:
             outcome = asyncio.run(run(system, folder, display))
         else:
@@ -100,7 +102,7 @@ def _others(file: RecipeFile, system: System, folder: RunFolder) -> Generator[Gl
         finally:
             for worker in workers:  # Before the connection closes, of which they would complain.
                 worker.process.kill()
-                worker.process.join()
+                worker.process.join(_NOTICED)
             if ranks is not None:
                 ranks.close()
 
@@ -124,8 +126,16 @@ def _start(mine: Assignment) -> Worker:
 
 def _await(workers: Sequence[Worker], folder: RunFolder) -> None:
     """Until all are there: whoever dies on the way would be waited for in vain."""
-    for worker in workers:
+    seconds = DEADLINE.total_seconds()
+    for index, worker in enumerate(workers, start=1):
         try:
+            with waiting(f"process {index} to begin", seconds):
+                if not worker.there.poll(seconds):
+                    raise OutfoxError(
+                        f"a process of a run begins within {seconds:g} s; process {index} did not: "
+                        f"go on with outfox train --resume {folder.path}, or begin a run with "
+                        "processes=1"
+                    )
             worker.there.recv()
         except EOFError:
             worker.process.join(_NOTICED)

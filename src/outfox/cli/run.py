@@ -16,6 +16,8 @@ from time import perf_counter
 from outfox.build import Lesson, System, reinforcement
 from outfox.cli.cold_start import cold_start, gates
 from outfox.cli.display import Display
+from outfox.core.isolation.failures import failures, from_row, to_row
+from outfox.core.isolation.isolation import Isolation
 from outfox.core.protocols import Sampling, Stateful
 from outfox.core.results import StepResult
 from outfox.core.types import JSON
@@ -111,6 +113,10 @@ async def _prepare(system: System, folder: RunFolder, display: Display) -> int:
     saved = system.from_lead(folder.checkpoints())
     if system.leads:
         folder.rewind(saved[-1] if saved else BEFORE)
+    if system.isolation is not None:
+        system.isolation.failures.update(
+            from_row(row) for row in folder.events() if row["event"] == "user_code"
+        )
     if saved:
         if system.leads:
             folder.keep_checkpoints(system.recipe.save.keep)  # It may have died before it did so.
@@ -134,7 +140,16 @@ async def _reinforce(
             bar.to(result.step + 1, line(measure(result.groups)))
 
 
+def _keep_failures(isolation: Isolation, folder: RunFolder, result: StepResult) -> None:
+    """Ahead of the step itself: a run that is stopped in between asks none of them again."""
+    for asked, failure in failures(result.groups).items():
+        if asked not in isolation.failures:
+            folder.add_event("user_code", **to_row(asked, failure))
+
+
 def _store(system: System, folder: RunFolder, lesson: Lesson, result: StepResult) -> None:
+    if system.isolation is not None:
+        _keep_failures(system.isolation, folder, result)
     folder.add_groups(
         result.step,
         result.groups,

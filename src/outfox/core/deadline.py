@@ -7,13 +7,15 @@ from collections.abc import Awaitable, Generator
 from types import coroutine
 from typing import Any, TypeVar
 
+from outfox.core.waiting import tell, told_after
+
 T = TypeVar("T")
 
 
 async def within(seconds: float, name: str, awaited: Awaitable[T]) -> T:
     """The awaited value. Raises TimeoutError, saying what was waited for, after `seconds`.
 
-    What answers at once costs no timer.
+    What answers at once costs no timer; what takes long is told of.
     """
     begun = awaited.__await__()
     try:
@@ -21,6 +23,7 @@ async def within(seconds: float, name: str, awaited: Awaitable[T]) -> T:
     except StopIteration as answer:
         return answer.value
     deadline = asyncio.timeout(seconds)
+    telling = asyncio.get_running_loop().call_later(told_after(seconds), tell, name, seconds)
     try:
         async with deadline:
             return await _rest(begun, waiting)
@@ -28,6 +31,8 @@ async def within(seconds: float, name: str, awaited: Awaitable[T]) -> T:
         if not deadline.expired():
             raise  # Not this deadline: the awaited part's own.
         raise TimeoutError(f"{name} did not answer within {seconds:g} seconds") from late
+    finally:
+        telling.cancel()
 
 
 @coroutine

@@ -4,7 +4,9 @@
     ├── ConfigError      a setting, recipe, override or user part is wrong    (exit code 2)
     ├── DataError        a row, corpus, shard or checkpoint is wrong          (exit code 2)
     ├── ContractError    a part broke the promise of its protocol             (fatal)
-    └── EngineError      the engine could not generate                 (one episode's error)
+    ├── EngineError      the engine could not generate                 (one episode's error)
+    ├── UserCodeError    code of the user's raised in its own process   (one result's error)
+    └── CrashError       code of the user's ended its own process       (one result's crash)
 
 A message states the rule, the value that broke it, and the remedy.
 """
@@ -33,6 +35,14 @@ class ContractError(OutfoxError):
 
 class EngineError(OutfoxError):
     """The engine could not generate; the episode ends in error, the run goes on."""
+
+
+class UserCodeError(OutfoxError):
+    """Code of the user's raised in a worker process, or its answer could not be sent."""
+
+
+class CrashError(OutfoxError):
+    """Code of the user's ended its worker process, or ran out of memory; no other call failed."""
 
 
 def did_you_mean(wrong: str, known: Iterable[str]) -> str:

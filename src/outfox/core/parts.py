@@ -19,7 +19,7 @@ import inspect
 import pkgutil
 import sys
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -176,6 +176,16 @@ def settings_type(factory: Factory) -> type[Any]:
     return dataclasses.make_dataclass("settings", fields, frozen=True, kw_only=True)
 
 
+def refuse_own(recipe: JSON) -> None:
+    """Raises ConfigError that names all code of the user's own in a recipe, as plain data."""
+    names = dict.fromkeys(_own(recipe))
+    if names:
+        raise ConfigError(
+            f"{', '.join(names)}: code of your own, which --no-user-code refuses; run without it, "
+            "or name built-ins"
+        )
+
+
 # -- helpers --------------------------------------------------------------------------------------
 def _import(module: str, what: str) -> ModuleType:
     try:
@@ -206,6 +216,24 @@ def _execute(name: str, path: Path, where: str) -> ModuleType:
             raise
         raise ConfigError(f"{where}: {path} cannot be loaded: {_told(error)}") from error
     return module
+
+
+def _own(found: JSON) -> Iterator[str]:
+    """Values of `type` that are no built-in's name, and other values that name a file's part."""
+    match found:
+        case {"type": str(name), **settings} if ":" in name:
+            yield name
+            yield from _own(settings)
+        case dict():
+            for each in cast("dict[str, JSON]", found).values():
+                yield from _own(each)
+        case list():
+            for each in cast("list[JSON]", found):
+                yield from _own(each)
+        case str() if ".py:" in found:
+            yield found
+        case _:
+            pass
 
 
 def _told(error: Exception) -> str:

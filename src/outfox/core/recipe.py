@@ -72,6 +72,20 @@ class LoraSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UserCodeSettings:
+    """Where the user's own signals and tools run."""
+
+    isolated: bool = True
+    """In worker processes that can be stopped; false: in the run's own, e.g. for a debugger."""
+    seconds: PositiveFloat = 20.0
+    """Deadline of one call; a call that is too late is tried once more."""
+    memory_gb: PositiveFloat = 4.0
+    """What a worker process may take beyond the code it has loaded."""
+    workers: PositiveInt = 8
+    """Most worker processes, each with one call at a time; they start when they are needed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ModelSettings:
     """The policy's model: a folder or hub name, or a tiny one built from the world's words."""
 
@@ -217,6 +231,7 @@ class Recipe:
     corpus: PathSettings = field(default_factory=PathSettings)
     tools: tuple[Annotated[Part, InFamily("tool")], ...] = ()
     """Tools besides the world's own."""
+    user_code: UserCodeSettings = field(default_factory=UserCodeSettings)
     model: ModelSettings = field(default_factory=ModelSettings)
     codec: Annotated[Part, InFamily("codec")] = field(default_factory=lambda: Part(type="tags"))
     """How the policy writes an action."""

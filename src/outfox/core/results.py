@@ -44,7 +44,15 @@ class SignalTimeout:
     why: str
 
 
-SignalResult: TypeAlias = Value | NotApplicable | SignalError | SignalTimeout
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignalCrash:
+    """The signal ended the process that it ran in, or ran out of memory."""
+
+    why: str
+
+
+SignalResult: TypeAlias = Value | NotApplicable | SignalError | SignalTimeout | SignalCrash
+SIGNAL_FAILED = (SignalError, SignalTimeout, SignalCrash)
 
 Outcome = Literal["right", "wrong", "unsupported", "abstained", "unanswered", "gated", "failed"]
 """`unsupported`: right, but without the evidence its domain demands; `unanswered`: ended without an

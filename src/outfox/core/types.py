@@ -19,7 +19,9 @@ JSON: TypeAlias = Any
 """None, bool, int, float, str, or lists and string-keyed dicts of these."""
 
 Role = Literal["system", "user", "assistant", "tool"]
-ToolStatus = Literal["ok", "empty", "error", "timeout", "refused", "truncated"]
+ToolStatus = Literal["ok", "empty", "error", "timeout", "crashed", "refused", "truncated"]
+CALL_FAILED: tuple[ToolStatus, ...] = ("error", "timeout", "crashed")
+"""Statuses of calls that a fault of the tool, or its arguments, kept from an answer."""
 StopReason = Literal["answer", "max_turns", "max_tokens", "malformed", "done", "error"]
 """`answer`, `done` (the environment ended it); exhausted by the policy: `max_turns`, `max_tokens`,
 `malformed`; `error`: a fault outside the policy."""

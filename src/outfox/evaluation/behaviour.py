@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from outfox.core.results import ScoredGroup
+from outfox.core.results import ScoredGroup, SignalCrash, SignalTimeout
+from outfox.core.types import CALL_FAILED
 from outfox.evaluation.by_signal import details
 from outfox.evaluation.metrics import measure
 
@@ -30,7 +31,8 @@ SHOWN = (
 
 def behaviour(groups: Sequence[ScoredGroup]) -> dict[str, float]:
     """`behaviour/<measure>`, `parts/<part>/mean`, `stop/<reason>`, `tools/*`, `completions/*`,
-    and `rewards/<signal>/<detail>/mean` of signals that say what their value is made of.
+    `rewards/<signal>/<detail>/mean` of signals that say what their value is made of, and
+    `signals/timeouts`, `signals/crashes`, `tools/timeouts`, `tools/crashes` where there were any.
 
     Parts are the contributions to the total, over scored episodes: they sum to `reward`. A score's
     first part is its outcome (`parts/outcome/mean`), unless a gate fired; the others go by their
@@ -43,6 +45,7 @@ def behaviour(groups: Sequence[ScoredGroup]) -> dict[str, float]:
         **_parts(groups),
         **_details(groups),
         **_tools(groups),
+        **_late_or_lost(groups),
     }
 
 
@@ -66,7 +69,7 @@ def _details(groups: Sequence[ScoredGroup]) -> dict[str, float]:
 def _tools(groups: Sequence[ScoredGroup]) -> dict[str, float]:
     trajectories = [t for group in groups for t in group.group.trajectories]
     results = [result for t in trajectories for result in t.results]
-    failed = sum(result.status in ("error", "timeout") for result in results)
+    failed = sum(result.status in CALL_FAILED for result in results)
     if not trajectories:
         return {}
     return {
@@ -74,3 +77,16 @@ def _tools(groups: Sequence[ScoredGroup]) -> dict[str, float]:
         "tools/call_frequency": sum(len(t.calls) for t in trajectories) / len(trajectories),
         **({"tools/failure_frequency": failed / len(results)} if results else {}),
     }
+
+
+def _late_or_lost(groups: Sequence[ScoredGroup]) -> dict[str, float]:
+    scores = [score for group in groups for score in group.scores]
+    measured = [result for score in scores for result in score.results.values()]
+    returned = [r for group in groups for t in group.group.trajectories for r in t.results]
+    found = {
+        "signals/timeouts": sum(isinstance(each, SignalTimeout) for each in measured),
+        "signals/crashes": sum(isinstance(each, SignalCrash) for each in measured),
+        "tools/timeouts": sum(each.status == "timeout" for each in returned),
+        "tools/crashes": sum(each.status == "crashed" for each in returned),
+    }
+    return {name: float(count) for name, count in found.items() if count}

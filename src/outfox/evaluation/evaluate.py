@@ -11,6 +11,7 @@ from outfox.core.results import ScoredGroup, TrajectoryCredit
 from outfox.core.types import Task, Trajectory
 from outfox.evaluation.intervals import NOT_MEASURED, Estimate
 from outfox.evaluation.metrics import Measures, measure
+from outfox.rewards.score import score_groups
 from outfox.rollout.group import RolloutPlan, rollout
 from outfox.rollout.limits import Limits
 from outfox.rollout.readings import Reading
@@ -72,8 +73,7 @@ async def evaluate(
             ranks=ranks,
             gather=False,
         )
-        mine = [ScoredGroup(group=g, scores=rubric.score(g, step=step)) for g in drawn]
-        groups += gathered(mine, ranks)
+        groups += gathered(score_groups(rubric, drawn, step=step), ranks)
     return Evaluation(
         groups=tuple(groups),
         measures=measure(groups, closed_book_recall=closed_book_recall),

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from outfox.core.deadline import within
 from outfox.core.ledger import Ints
 from outfox.core.protocols import Codec, Engine, Sampling
 from outfox.core.results import ScoredGroup
@@ -29,6 +30,8 @@ from outfox.worlds.world import DemonstrationSource, Drill, DrillName
 
 AT_LEAST: dict[DrillName, float] = {"recall": 0.97, "copy": 0.95, "found": 0.9, "missing": 0.9}
 DECISION_UNDER = 0.75
+_ANSWERS_WITHIN = 3600.0
+"""Seconds; all drills are answered together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,8 +111,10 @@ async def _answer(
     sampling = Sampling(temperature=0.0, max_tokens=max_tokens)
     engine.open(session, noise_key=0)
     try:
-        completion = await engine.generate(
-            session, context(codec, drill), sampling=sampling, stop=codec.stop
+        completion = await within(
+            _ANSWERS_WITHIN,
+            f"the engine's answer of {session}",
+            engine.generate(session, context(codec, drill), sampling=sampling, stop=codec.stop),
         )
     finally:
         engine.end(session)

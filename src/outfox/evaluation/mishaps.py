@@ -10,13 +10,12 @@ from dataclasses import dataclass
 from typing import cast
 
 from outfox.core.errors import DataError
-from outfox.core.types import JSON, ToolCall, Trajectory
+from outfox.core.types import CALL_FAILED, JSON, ToolCall, Trajectory
 from outfox.rewards.evidence import call_text, labels
 from outfox.rewards.matchers import Gold, match
 from outfox.rewards.matchers.gold import AnswerType
 from outfox.rewards.matchers.normalise import contains
 
-_FAILED = ("error", "timeout")
 _PLAIN: tuple[AnswerType, ...] = ("entity", "number", "date")
 """Types whose gold is one value; a poisoned value of any other is compared as text."""
 
@@ -26,7 +25,7 @@ class Retries:
     """Counts of an episode's calls."""
 
     failed: int = 0
-    """Calls with status `error` or `timeout`."""
+    """Calls with status `error`, `timeout` or `crashed`."""
     followed_up: int = 0
     """Those after which the policy called again in a later turn."""
     changed: int = 0
@@ -44,7 +43,7 @@ def retries(trajectory: Trajectory) -> Retries:
     failed = followed_up = changed = 0
     for place, (calls, observation) in enumerate(calling):
         results = observation.results if observation else ()
-        missed = [c for c, r in zip(calls, results, strict=False) if r.status in _FAILED]
+        missed = [c for c, r in zip(calls, results, strict=False) if r.status in CALL_FAILED]
         failed += len(missed)
         if place + 1 < len(calling):
             again = {_asked(call) for call in calling[place + 1][0]}

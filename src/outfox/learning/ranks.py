@@ -15,6 +15,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from outfox.core.waiting import waiting
+
 DEADLINE = timedelta(minutes=10)
 """Longest wait for another rank; it has then died or hangs, and the run ends."""
 
@@ -23,19 +25,21 @@ class GlooRanks:
     """Protocol `Ranks`. `meeting` is a file that is not there yet, the same for all ranks."""
 
     def __init__(self, meeting: Path, index: int, count: int) -> None:
-        dist.init_process_group(
-            "gloo",
-            init_method=meeting.absolute().as_uri(),
-            rank=index,
-            world_size=count,
-            timeout=DEADLINE,
-        )
+        with waiting("the other processes to begin", DEADLINE.total_seconds()):
+            dist.init_process_group(
+                "gloo",
+                init_method=meeting.absolute().as_uri(),
+                rank=index,
+                world_size=count,
+                timeout=DEADLINE,
+            )
         self.index = index
         self.count = count
 
     def gather(self, mine: Any) -> list[Any]:
         found: list[Any] = [None] * self.count
-        dist.all_gather_object(found, mine)
+        with waiting("the other processes", DEADLINE.total_seconds()):
+            dist.all_gather_object(found, mine)
         return found
 
     def close(self) -> None:
@@ -46,7 +50,8 @@ def sum_over_ranks(gradients: Sequence[Tensor], count: int) -> None:
     """Replace each gradient by its sum, added in rank order: the same bits on every rank."""
     flat = torch.cat([gradient.reshape(-1) for gradient in gradients])
     rows = [torch.empty_like(flat) for _ in range(count)]
-    dist.all_gather(rows, flat)
+    with waiting("the other processes", DEADLINE.total_seconds()):
+        dist.all_gather(rows, flat)
     total = rows[0]
     for row in rows[1:]:
         total += row

@@ -22,8 +22,15 @@ import numpy as np
 
 from outfox.core.config import validate
 from outfox.core.errors import ConfigError, did_you_mean
-from outfox.core.protocols import Family, SignalContext
-from outfox.core.results import NotApplicable, SignalError, SignalResult, SignalTimeout, Value
+from outfox.core.protocols import Family, Signal, SignalContext
+from outfox.core.results import (
+    NotApplicable,
+    SignalCrash,
+    SignalError,
+    SignalResult,
+    SignalTimeout,
+    Value,
+)
 from outfox.core.types import JSON, Trajectory
 
 Plain: TypeAlias = Callable[..., object]
@@ -69,17 +76,29 @@ class LiftedSignal:
         return typed(returned, self.range, self.name, trajectory)
 
 
+def called(signal: Signal, trajectory: Trajectory, context: SignalContext) -> SignalResult:
+    """A signal of whatever make, its result checked against its range."""
+    if isinstance(signal, LiftedSignal):
+        return signal(trajectory, context)  # which checks it
+    try:
+        returned = signal(trajectory, context)
+    except Exception as error:  # a signal may be anyone's code; it must not end the run
+        return failed(error, signal.name, trajectory)
+    return typed(returned, signal.range, signal.name, trajectory)
+
+
 def row_name(trajectory: Trajectory) -> str:
     """How a message names a trajectory: task, and which sibling."""
     return f"task {trajectory.task.task_id} (sibling {trajectory.sibling})"
 
 
-def failed(error: Exception, name: str, trajectory: Trajectory) -> SignalError | SignalTimeout:
+def failed(error: BaseException, name: str, trajectory: Trajectory) -> SignalResult:
     """What the signal `name` raised, as a result."""
     row = f"{name} on {row_name(trajectory)}"
     if isinstance(error, TimeoutError):
         return SignalTimeout(why=f"{row}: {error or 'did not answer in time'}")
-    return SignalError(why=f"{row} raised {type(error).__name__}: {error}")
+    kind = SignalCrash if isinstance(error, MemoryError) else SignalError
+    return kind(why=f"{row} raised {type(error).__name__}: {error}")
 
 
 def typed(
@@ -87,10 +106,12 @@ def typed(
 ) -> SignalResult:
     """Anything that the signal `name` may return, as a result."""
     match returned:
-        case NotApplicable() | SignalError() | SignalTimeout():
+        case NotApplicable() | SignalError() | SignalTimeout() | SignalCrash():
             return returned
         case Value():
             result, fault = returned, _fault(returned.value, bounds)
+            if not all(map(math.isfinite, returned.per_turn or ())):
+                fault = f"{returned.per_turn}; values per turn are finite"
         case bool() | int() | float() | np.bool_() | np.integer() | np.floating():
             result = Value(value=float(returned))
             fault = _fault(result.value, bounds)

@@ -18,19 +18,20 @@ from typing import cast
 from outfox.core.errors import ConfigError, DataError, did_you_mean
 from outfox.core.protocols import Signal, SignalContext
 from outfox.core.results import (
+    SIGNAL_FAILED,
     NotApplicable,
     Score,
     ScoredGroup,
     SignalError,
     SignalResult,
-    SignalTimeout,
     Value,
 )
 from outfox.core.types import JSON, Group, Trajectory
 from outfox.rewards.budgets import Budgets
 from outfox.rewards.deeds import deeds
 from outfox.rewards.intervals import ZERO, Interval, hull, point, summed, total
-from outfox.rewards.lift import LiftedSignal, failed, row_name, typed
+from outfox.rewards.isolated import IsolatedSignal
+from outfox.rewards.lift import LiftedSignal, called, row_name
 from outfox.rewards.signals import SIGNALS
 from outfox.rewards.solvability import SolvabilityLabels
 from outfox.rewards.tree import Deductions, Tree, load_tree, rubric_hash
@@ -145,6 +146,12 @@ class RubricTree:
                 known[done] = twin
             scores.append(twin)
         return tuple(scores)
+
+    def begin(self, groups: Sequence[Group], *, step: int) -> None:
+        """Ask ahead what runs in other processes; `score` then waits for it."""
+        for name, signal in self._signals.items():
+            if isinstance(signal, IsolatedSignal):
+                signal.begin(groups, self._settings[name], step)
 
     def after_step(self, groups: Iterable[ScoredGroup]) -> None:
         """Once per training step: move the multipliers of `budgets` by the batch's means."""
@@ -317,6 +324,8 @@ class RubricTree:
     def _checked_settings(self, name: str) -> Mapping[str, JSON]:
         settings = self.tree.settings.get(name, {})
         signal = self._signals[name]
+        if isinstance(signal, IsolatedSignal):
+            signal = signal.signal
         if isinstance(signal, LiftedSignal):
             return signal.validated(settings, where=f"settings.{name}")
         return settings
@@ -329,20 +338,16 @@ def _known(name: str, known: Mapping[str, Signal]) -> Signal:
 
 
 def _call(signal: Signal, trajectory: Trajectory, context: SignalContext) -> SignalResult:
-    """A signal of whatever make, its result checked against its range."""
-    if isinstance(signal, LiftedSignal):
-        return signal(trajectory, context)  # which checks it
-    try:
-        returned = signal(trajectory, context)
-    except Exception as error:  # a signal may be anyone's code; it must not end the run
-        return failed(error, signal.name, trajectory)
-    return typed(returned, signal.range, signal.name, trajectory)
+    """Its result, checked; of one in another process it was checked there."""
+    if isinstance(signal, IsolatedSignal):
+        return signal(trajectory, context)
+    return called(signal, trajectory, context)
 
 
 def _tell(trajectory: Trajectory, results: Mapping[str, SignalResult]) -> None:
     """A warning per signal that failed; what failed outside of it was told when it did."""
     for name, result in results.items():
-        if isinstance(result, SignalError | SignalTimeout) and trajectory.stop_reason != "error":
+        if isinstance(result, SIGNAL_FAILED) and trajectory.stop_reason != "error":
             log.warning(
                 f"the signal {name} failed, so episodes get no total and teach nothing: %s; "
                 "mend the signal, or take it out of the rubric",

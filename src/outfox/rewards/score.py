@@ -6,19 +6,17 @@ score(trajectory, "default")[0].total
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
-from inspect import isfunction
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
 
-from outfox.core.config import Part
-from outfox.core.errors import ConfigError
-from outfox.core.folders import find
+from outfox.core.isolation.isolation import Isolation
+from outfox.core.isolation.own_code import own_code
 from outfox.core.parts import Parts
-from outfox.core.protocols import Signal
-from outfox.core.results import Score
+from outfox.core.protocols import Rubric, Signal
+from outfox.core.results import Score, ScoredGroup
 from outfox.core.types import JSON, Group, Trajectory
-from outfox.rewards.lift import LiftedSignal
+from outfox.rewards.isolated import IsolatedSignal
+from outfox.rewards.own import own_signal
 from outfox.rewards.rubric import RubricTree
 from outfox.rewards.solvability import SolvabilityLabels, WorldSolvability
 from outfox.rewards.tree import Tree, load_tree
@@ -27,51 +25,30 @@ Source = str | Path | Mapping[str, JSON] | Tree
 """A preset's name, a path, plain data, or a tree."""
 
 _WORLDS_OWN = WorldSolvability()
+_TOGETHER = 16
+"""Groups that workers are asked about at once; what is asked is held in memory."""
 RAMPS_DONE = sys.maxsize
 """A step at which every scheduled weight is full."""
 
 
-def make_rubric(source: Source, parts: Parts, solvability: SolvabilityLabels) -> RubricTree:
-    """The rubric; its `path.py:name` and `module:name` signals are loaded. Raises ConfigError."""
-    tree = source if isinstance(source, Tree) else load_tree(source)
-    own = {
-        name: _own(name, tree.settings.get(name, {}), parts) for name in tree.signals if ":" in name
-    }
-    return RubricTree(tree, solvability=solvability, signals=own)
+def make_rubric(
+    source: Source,
+    parts: Parts,
+    solvability: SolvabilityLabels,
+    isolation: Isolation | None = None,
+) -> RubricTree:
+    """The rubric; its `path.py:name` and `module:name` signals are loaded. Raises ConfigError.
 
-
-def rubric_of(written: JSON, parts: Parts, solvability: SolvabilityLabels) -> RubricTree:
-    """A recipe's rubric: a preset's name, a path that may lie beside the recipe, or a tree.
-
-    A tree without `version` and `extends` is an override into the default rubric. Raises
-    ConfigError.
+    With `isolation` these signals run in worker processes.
     """
-    if isinstance(written, dict):
-        tree = cast("dict[str, JSON]", written)
-        bare = "version" not in tree and "extends" not in tree
-        return make_rubric({"extends": "default", **tree} if bare else tree, parts, solvability)
-    name = str(written)
-    path = find(name, parts.folders) if name.endswith((".yaml", ".yml")) else name
-    return make_rubric(path, parts, solvability)
-
-
-def _own(name: str, settings: Mapping[str, JSON], parts: Parts) -> Signal:
-    found: Any = parts.load("signal", name, where="rubric")
-    if "adapter" in settings and not isinstance(found, LiftedSignal):
-        return _adapted(found, name, dict(settings), parts)
-    if isfunction(found):
-        raise ConfigError(
-            f"rubric: a signal says its range and family; '{name}' is a plain function: write "
-            "@outfox.signal(range=(0, 1), family=...) above it, or say how it is called: "
-            f"settings: {{'{name}': {{adapter: plain}}}}"
-        )
-    return found
-
-
-def _adapted(function: Any, name: str, settings: dict[str, JSON], parts: Parts) -> Signal:
-    """A reward function of another system, called as that system calls it."""
-    part = Part(type=str(settings.pop("adapter")), settings=settings)
-    return parts.make("adapter", part, function, name, where=f"rubric.settings.{name}")
+    tree = source if isinstance(source, Tree) else load_tree(source)
+    own: dict[str, Signal] = {}
+    for name in (name for name in tree.signals if ":" in name):
+        settings = tree.settings.get(name, {})
+        own[name] = own_signal(name, settings, parts)
+        if isolation is not None:
+            own[name] = IsolatedSignal(own[name], name, settings, own_code(parts), isolation)
+    return RubricTree(tree, solvability=solvability, signals=own)
 
 
 def score(
@@ -91,3 +68,14 @@ def score(
         played = Group(group_id=played.group_id, trajectories=(played,))
     parts = Parts(allow_user_code=allow_user_code)
     return make_rubric(rubric, parts, solvability).score(played, step=step)
+
+
+def score_groups(rubric: Rubric, groups: Sequence[Group], *, step: int) -> list[ScoredGroup]:
+    """All groups scored, in order; a rubric tree asks worker processes about several at once."""
+    scored: list[ScoredGroup] = []
+    for start in range(0, len(groups), _TOGETHER):
+        some = groups[start : start + _TOGETHER]
+        if isinstance(rubric, RubricTree):
+            rubric.begin(some, step=step)
+        scored += [ScoredGroup(group=each, scores=rubric.score(each, step=step)) for each in some]
+    return scored

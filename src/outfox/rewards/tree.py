@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, cast
 
 from outfox.core.config import load_yaml, merge, to_data, validate
 from outfox.core.errors import ConfigError, did_you_mean
+from outfox.core.folders import find
 from outfox.core.types import JSON
 
 PRESETS = Path(__file__).parent / "presets"
@@ -152,6 +153,20 @@ def load_tree(source: str | Path | Mapping[str, JSON]) -> Tree:
         return parse_tree(_extended(source, "rubric", ()), where="rubric")
     path = _find(str(source))
     return parse_tree(_extended(load_yaml(path), path.name, (path,)), where=path.name)
+
+
+def tree_of(written: JSON, folders: Sequence[Path]) -> Tree:
+    """A recipe's rubric: a preset's name, a path that may lie in one of `folders`, or a tree.
+
+    A tree without `version` and `extends` is an override into the default rubric. Raises
+    ConfigError.
+    """
+    if isinstance(written, dict):
+        tree = cast("dict[str, JSON]", written)
+        bare = "version" not in tree and "extends" not in tree
+        return load_tree({"extends": "default", **tree} if bare else tree)
+    name = str(written)
+    return load_tree(find(name, folders) if name.endswith((".yaml", ".yml")) else name)
 
 
 def _extended(data: JSON, where: str, seen: tuple[Path, ...]) -> JSON:

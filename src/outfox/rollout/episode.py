@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from outfox.core.deadline import within
 from outfox.core.errors import ConfigError, ContractError, DataError
 from outfox.core.ledger import Completion, Ledger, Span
+from outfox.core.playing import PLAYING
 from outfox.core.protocols import Conversation, Environment, EnvironmentFactory, Policy
 from outfox.core.seeding import derive
 from outfox.core.types import (
@@ -58,6 +59,7 @@ async def run_episode(
     ConfigError or ContractError is a fault of the run and is raised.
     """
     record, readings = _Record(), readings or {}
+    token = PLAYING.set(key)
     try:
         world = environment(task, environment_seed(key))
         try:
@@ -69,6 +71,8 @@ async def run_episode(
     except Exception as fault:
         stop, record.error = "error", f"{type(fault).__name__}: {fault}"
         log.warning("episode %s/%d: %s", key.group_id, key.sibling, record.error)
+    finally:
+        PLAYING.reset(token)
     return Trajectory(
         task=task,
         group_id=key.group_id,
@@ -194,7 +198,7 @@ class _Play:
     async def _draft(self, budget: int) -> Draft:
         return await within(
             self.limits.act_seconds,
-            f"policy.act in {self.task_id}",
+            f"policy.act of {self.task_id}",
             self.conversation.act(max_new_tokens=min(budget, self._room())),
         )
 

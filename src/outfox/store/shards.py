@@ -24,15 +24,14 @@ import pyarrow.parquet as pq
 
 from outfox.core.ledger import Completion, Ledger, Segment, Span
 from outfox.core.results import (
+    SIGNAL_FAILED,
     NotApplicable,
     Score,
-    SignalError,
     SignalResult,
-    SignalTimeout,
     TrajectoryCredit,
     Value,
 )
-from outfox.core.types import Task, ToolResult, Trajectory, Turn
+from outfox.core.types import CALL_FAILED, Task, ToolResult, Trajectory, Turn
 from outfox.store.payload import dumps, from_json, readable, to_json
 from outfox.store.pieces import Pieces
 
@@ -97,7 +96,7 @@ SCORE_SCHEMA = pa.schema(
     }
 )
 _RESULTS: Mapping[str, type[SignalResult]] = {
-    kind.__name__: kind for kind in (Value, NotApplicable, SignalError, SignalTimeout)
+    kind.__name__: kind for kind in (Value, NotApplicable, *SIGNAL_FAILED)
 }
 
 
@@ -140,7 +139,7 @@ def _plain_columns(step: int, trajectory: Trajectory) -> dict[str, object]:
         "calls": len(trajectory.calls),
         "turns": len(trajectory.turns),
         "document_ids": [readable(document.id) for document in trajectory.documents],
-        "failed_calls": sum(r.status in ("error", "timeout") for r in trajectory.results),
+        "failed_calls": sum(r.status in CALL_FAILED for r in trajectory.results),
         "flags": sorted(trajectory.flags),
         "policy_tokens": trajectory.policy_tokens,
         "text": readable(trajectory.policy_text),

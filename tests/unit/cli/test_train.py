@@ -110,7 +110,21 @@ def test_code_of_ones_own_is_refused_when_asked_to(
     for words in ("rubric={version: 1, gates: [mine.py:late]}", "tools=[mine.py:lookup]"):
         assert run("--no-user-code", str(RECIPE), words) == 2
         assert "which --no-user-code refuses" in capsys.readouterr().err
-    assert [path.name for path in folder.iterdir()] == ["mine.py"]
+    (folder / "mine.yaml").write_text(
+        "{version: 1, gates: [mine.py:late], settings: {'mine.py:late': {adapter: my.py:other}}}"
+    )
+    tools = "tools=[mine.py:lookup, {type: my_module:search, seconds: 3}]"
+    assert run("--no-user-code", str(RECIPE), "rubric=mine.yaml", tools, "world=mine.py:World") == 2
+    named = "mine.py:World, mine.py:lookup, my_module:search, mine.py:late, my.py:other"
+    assert (
+        capsys.readouterr()
+        .err.strip()
+        .endswith(
+            f"{named}: code of your own, which --no-user-code refuses; run without it, or name "
+            "built-ins"
+        )
+    )
+    assert {path.name for path in folder.iterdir()} == {"mine.py", "mine.yaml"}
 
 
 def test_a_plain_function_is_no_signal(folder: Path, capsys: pytest.CaptureFixture[str]):

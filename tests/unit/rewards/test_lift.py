@@ -6,7 +6,7 @@ import pytest
 
 from outfox.core.errors import ConfigError
 from outfox.core.protocols import SignalContext
-from outfox.core.results import Value
+from outfox.core.results import SignalCrash, SignalError, Value
 from outfox.core.types import Trajectory
 from outfox.rewards.lift import signal
 from outfox.testing.rewards import context, group, task
@@ -62,3 +62,21 @@ def test_what_cannot_be_a_signal_is_refused_at_definition() -> None:
         signal(range=(1, 0), family="cost")(lambda trajectory: 0)
     with pytest.raises(ConfigError, match="Did you mean 'cost'"):
         signal(range=(0, 1), family="costs")(lambda trajectory: 0)  # type: ignore[arg-type]
+
+
+def test_values_per_turn_are_finite() -> None:
+    @signal(range=(0, 1), family="cost")
+    def odd(trajectory: Trajectory) -> Value:
+        return Value(value=0.5, per_turn=(0.5, float("nan")))
+
+    result = odd(EPISODE, context(ONE))
+    assert isinstance(result, SignalError)
+    assert "values per turn are finite" in result.why
+
+
+def test_a_signal_without_memory_left_is_a_crash() -> None:
+    @signal(range=(0, 1), family="cost")
+    def greedy(trajectory: Trajectory) -> float:
+        raise MemoryError
+
+    assert isinstance(greedy(EPISODE, context(ONE)), SignalCrash)

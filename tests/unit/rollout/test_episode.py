@@ -201,7 +201,7 @@ async def test_a_stuck_policy_gives_an_error_that_names_the_wait():
     trajectory = await run_episode(
         TASK, KEY, policy=Stuck(drafts=[]), environment=World(), limits=Limits(act_seconds=0.01)
     )
-    assert "policy.act in t did not answer within 0.01 seconds" in trajectory.error
+    assert "policy.act of t did not answer within 0.01 seconds" in trajectory.error
 
 
 async def test_a_failing_close_is_logged_and_the_episode_stands(caplog):

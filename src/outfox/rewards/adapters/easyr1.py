@@ -71,11 +71,13 @@ def easyr1(
         inputs = [_input(each, sees) for each in siblings]
         return one_by_one(function, [((each,), deepcopy(own)) for each in inputs])
 
+    together = (reward_type or _declared(function, name)) == "batch"
     return Foreign(
         name,
-        batch if (reward_type or _declared(function, name)) == "batch" else sequential,
+        batch if together else sequential,
         reading=Reading(key="overall", range=range, lack=lack),
         family=family,
+        together=together,
     )
 
 

@@ -20,7 +20,14 @@ from typing import Any, Literal, SupportsFloat, TypeAlias, cast
 
 from outfox.core.errors import ConfigError, did_you_mean
 from outfox.core.protocols import Family, SignalContext
-from outfox.core.results import NotApplicable, SignalError, SignalResult, SignalTimeout, Value
+from outfox.core.results import (
+    NotApplicable,
+    SignalCrash,
+    SignalError,
+    SignalResult,
+    SignalTimeout,
+    Value,
+)
 from outfox.core.types import Trajectory
 from outfox.rewards.lift import row_name
 
@@ -58,7 +65,8 @@ class Reading:
             case TimeoutError():
                 return SignalTimeout(why=f"{row}: {returned or 'did not answer in time'}")
             case BaseException():
-                return SignalError(why=f"{row} raised {type(returned).__name__}: {returned}")
+                kind = SignalCrash if isinstance(returned, MemoryError) else SignalError
+                return kind(why=f"{row} raised {type(returned).__name__}: {returned}")
             case Noted():
                 return with_details(self.read(returned.returned, row), returned.notes)
             case None if self.none_applies:
@@ -117,13 +125,16 @@ class Foreign:
     """A reward function of another system; fits the protocol `Signal`.
 
     `call` asks it about several siblings at once. Those that failed outside the policy are left
-    out. Raises ConfigError for a range that is none.
+    out. `together`: they are one call of the function, which fails for all of them. Raises
+    ConfigError for a range that is none.
     """
 
     scope: Literal["trajectory"] = "trajectory"
     range = (0.0, 1.0)
 
-    def __init__(self, name: str, call: Call, *, reading: Reading, family: Family) -> None:
+    def __init__(
+        self, name: str, call: Call, *, reading: Reading, family: Family, together: bool = False
+    ) -> None:
         low, high = reading.range
         if not (math.isfinite(low) and math.isfinite(high) and low < high):
             raise ConfigError(
@@ -132,6 +143,7 @@ class Foreign:
             )
         self.name = name
         self.family: Family = family
+        self.together = together
         self._call = call
         self._reading = reading
         self._due: dict[Trajectory, SignalResult] = {}

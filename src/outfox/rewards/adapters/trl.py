@@ -62,6 +62,7 @@ def trl(
         partial(_ask, function, found, own, sees),
         reading=Reading(key=None, range=range, lack=lack, none_applies=True),
         family=family,
+        together=True,
     )
 
 

@@ -77,6 +77,7 @@ def verl(
         batch if in_batches else single,
         reading=Reading(key="score", range=range, lack=lack),
         family=family,
+        together=in_batches,
     )
 
 

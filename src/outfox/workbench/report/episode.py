@@ -10,6 +10,7 @@ from outfox.core.ledger import Floats, Ledger, Segment
 from outfox.core.results import (
     NotApplicable,
     Score,
+    SignalCrash,
     SignalError,
     SignalResult,
     SignalTimeout,
@@ -161,6 +162,8 @@ def _signal(name: str, result: SignalResult) -> str:
             shown, text = "error", why
         case SignalTimeout(why=why):
             shown, text = "timeout", why
+        case SignalCrash(why=why):
+            shown, text = "crash", why
     return f"<dt>{escape(words(name))} <b>{shown}</b></dt><dd dir='auto'>{escape(text)}</dd>"
 
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from outfox.core.results import Score, ScoredGroup
-from outfox.core.types import Trajectory
+from outfox.core.types import CALL_FAILED, Trajectory
 from outfox.evaluation.episodes import Episode, episode
 
-_FAILED = ("error", "timeout", "refused")
+_FAILED = (*CALL_FAILED, "refused")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -114,10 +114,12 @@ class ToolEnvironment:
             return failure(f"{call.name}: arguments are a JSON object.", "error")
         try:
             answer = tool(call.id, call.arguments)
-            return await within(self._timeout_seconds, call.name, answer)
+            return await within(self._timeout_seconds, f"the tool {call.name}", answer)
         except TimeoutError:
             seconds = f"{self._timeout_seconds:g}"
             return failure(f"{call.name} did not answer within {seconds} seconds.", "timeout")
+        except ConfigError:  # no call can succeed any more
+            raise
         except Exception as error:
             return failure(f"{call.name} failed: {type(error).__name__}: {error}", "error")
 

@@ -24,7 +24,7 @@ from outfox.core.errors import DataError
 from outfox.core.protocols import Codec, EnvironmentFactory
 from outfox.core.results import Demonstration
 from outfox.core.seeding import rng
-from outfox.core.types import Message, Opening, ToolCall, ToolSpec
+from outfox.core.types import CALL_FAILED, Message, Opening, ToolCall, ToolSpec
 from outfox.worlds.rows.shown import Shown
 from outfox.worlds.when_to_search.script import Hand, Script
 from outfox.worlds.world import Drill, DrillName
@@ -264,7 +264,7 @@ class RowDemonstrations:
         for call in row.calls:
             asked = Message(role="assistant", content="", tool_calls=(call,))
             (result,) = (await environment.step(asked)).results
-            if result.status in ("error", "timeout", "refused"):
+            if result.status in (*CALL_FAILED, "refused"):
                 raise DataError(
                     f"{row.where}: its call {call.name}({_argument(call)!r}) is shown to the "
                     f"policy, so it must work; {result.error}: mend the tool, or the row's 'calls'"

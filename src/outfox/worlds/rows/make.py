@@ -32,7 +32,7 @@ from outfox.worlds.rows.shown import Shown, labelled, question_of, read_row
 from outfox.worlds.rows.split import split
 from outfox.worlds.tasks.rows import RowTasks, load_rows
 from outfox.worlds.tools.search import SearchTool
-from outfox.worlds.world import Demonstrator, Supplies, World, balanced
+from outfox.worlds.world import Supplies, World, balanced
 
 _MIX = Mix()
 _WORDS = {
@@ -138,13 +138,13 @@ def _drills(
     environment: ToolEnvironments,
     words: Words,
     mix: Mix,
-) -> Demonstrator:
+) -> partial[RowDemonstrations]:
     return partial(RowDemonstrations, rows, held_out, environment=environment, words=words, mix=mix)
 
 
 def _searches(
     rows: Sequence[Shown], documents: Sequence[Document], search: SearchTool, language: str
-) -> Demonstrator:
+) -> partial[SearchDemonstrations]:
     tasks = [row.task for row in rows]
     titles = {document.id: document.title for document in documents}
     return partial(SearchDemonstrations, tasks, search=search, titles=titles, language=language)

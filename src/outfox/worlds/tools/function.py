@@ -31,6 +31,7 @@ from outfox.core.notes import argument_notes
 from outfox.core.types import JSON, Document, ToolResult, ToolSpec
 
 log = logging.getLogger(__name__)
+_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +45,8 @@ class FunctionTool:
     function: Callable[..., Any]
     spec: ToolSpec
     arguments: type[BaseModel]
-    timeout_seconds: float = 30.0
+    timeout_seconds: float | None = None
+    """null: the recipe's `user_code.seconds`; outside of a worker process, 30."""
 
     async def __call__(self, call_id: str, arguments: Mapping[str, JSON]) -> ToolResult:
         start = time.perf_counter()
@@ -65,13 +67,17 @@ class FunctionTool:
             message = f"{self.spec.name}: {_explain(error)}"
             return result(message, status="error", error=message)
         values = {name: getattr(checked, name) for name in type(checked).model_fields}
+        seconds = _SECONDS if self.timeout_seconds is None else self.timeout_seconds
         try:
-            value = await asyncio.wait_for(_run(self.function, values), self.timeout_seconds)
+            value = await asyncio.wait_for(_run(self.function, values), seconds)
         except TimeoutError:
-            message = f"{self.spec.name} did not answer within {self.timeout_seconds:g} seconds."
+            message = f"{self.spec.name} did not answer within {seconds:g} seconds."
             return result(message, status="timeout", error=message)
+        except MemoryError as error:
+            message = f"{self.spec.name} failed: {_raised(error)}"
+            return result(message, status="crashed", error=message)
         except Exception as error:
-            told = f"{type(error).__name__}: {error}"
+            told = _raised(error)
             log.warning(
                 f"the tool {self.spec.name} raised %s; the policy reads that its call failed: "
                 "let the tool say what it cannot answer",
@@ -86,17 +92,21 @@ class FunctionTool:
         return result(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
 
 
+def _raised(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}".removesuffix(": ")
+
+
 @overload
 def tool(function: Callable[..., Any]) -> FunctionTool: ...
 @overload
 def tool(
-    *, name: str | None = None, timeout_seconds: float = 30.0
+    *, name: str | None = None, timeout_seconds: float | None = None
 ) -> Callable[[Callable[..., Any]], FunctionTool]: ...
 def tool(
     function: Callable[..., Any] | None = None,
     *,
     name: str | None = None,
-    timeout_seconds: float = 30.0,
+    timeout_seconds: float | None = None,
 ) -> FunctionTool | Callable[[Callable[..., Any]], FunctionTool]:
     """Lift a function, sync or async, to a Tool; use it with or without brackets.
 
