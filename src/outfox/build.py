@@ -18,7 +18,7 @@ from outfox.core.config import Part, RecipeFile, merge, to_data, validate
 from outfox.core.errors import ConfigError, did_you_mean
 from outfox.core.folders import find
 from outfox.core.parts import Parts
-from outfox.core.protocols import Codec, Credit, Engine, Sampling, Tool, Trainer
+from outfox.core.protocols import Codec, Credit, Engine, Sampling, Tool, Tracker, Trainer
 from outfox.core.ranks import ALONE, Ranks
 from outfox.core.recipe import Recipe
 from outfox.core.types import JSON, Task
@@ -71,6 +71,8 @@ class System:
     limits: Limits
     readings: Mapping[str, Reading]
     demonstrations: DemonstrationSource | None
+    trackers: tuple[tuple[str, Tracker], ...]
+    """By name; the leading process has them."""
 
     @property
     def leads(self) -> bool:
@@ -99,6 +101,8 @@ class Lesson:
 def assemble(file: RecipeFile, *, allow_user_code: bool = True, ranks: Ranks = ALONE) -> System:
     """All parts of a recipe. Raises ConfigError or DataError before anything is written."""
     recipe = validate(Recipe, {"name": file.name, **file.data})
+    if ranks.index:
+        recipe = replace(recipe, trackers=())
     parts = Parts(allow_user_code=allow_user_code, folders=file.folders)
     readings = _readings(recipe)
     supplies = _supplies(recipe, parts, file.folders)
@@ -133,6 +137,7 @@ def assemble(file: RecipeFile, *, allow_user_code: bool = True, ranks: Ranks = A
         demonstrations=(
             world.demonstrations(codec, readings=bool(readings)) if world.demonstrations else None
         ),
+        trackers=_trackers(recipe, parts),
     )
     _check(system)
     return system
@@ -263,6 +268,13 @@ def _model(recipe: Recipe, world: World, folders: tuple[Path, ...]) -> LoadedMod
     return LoadedModel(model=build_model(tokenizer, seed=recipe.seed, **sizes), tokenizer=tokenizer)
 
 
+def _trackers(recipe: Recipe, parts: Parts) -> tuple[tuple[str, Tracker], ...]:
+    return tuple(
+        (part.type, parts.make("tracker", part, where=f"trackers.{index}"))
+        for index, part in enumerate(recipe.trackers)
+    )
+
+
 def _readings(recipe: Recipe) -> dict[str, Reading]:
     found: dict[str, Reading] = {}
     for span, name in recipe.readings.items():
@@ -388,6 +400,10 @@ def _resolved(recipe: Recipe, parts: Parts, rubric: RubricTree) -> dict[str, JSO
     named = {"world": recipe.world, "codec": recipe.codec, "engine": recipe.engine}
     whole |= {family: dict(parts.resolve(family, part).data) for family, part in named.items()}
     whole["trainer"] = dict(parts.resolve("trainer", _policy_trainer(recipe)).data)
+    whole["trackers"] = [
+        dict(parts.resolve("tracker", part, where=f"trackers.{index}").data)
+        for index, part in enumerate(recipe.trackers)
+    ]
     whole["algorithm"] = {
         "type": chosen.name,
         "credit": dict(parts.resolve("credit", chosen.credit).data),

@@ -28,6 +28,7 @@ from outfox.evaluation.summary import line, summary
 from outfox.learning.checkpoint import load_checkpoint, save_checkpoint
 from outfox.loop import train
 from outfox.store.run_folder import RunFolder
+from outfox.store.tracking import Tracked, tracking
 from outfox.workbench.report import write_report
 
 BEFORE = -1
@@ -51,8 +52,8 @@ async def run(system: System, folder: RunFolder, display: Display) -> Outcome | 
 
     With several ranks every one calls this; the leading one writes, and returns the outcome.
     """
-    with _frozen():
-        return await _run(system, folder, display)
+    with _frozen(), tracking(folder, system.trackers) as tracked:
+        return await _run(system, folder, display, tracked)
 
 
 @contextmanager
@@ -66,14 +67,16 @@ def _frozen() -> Generator[None]:
         gc.unfreeze()
 
 
-async def _run(system: System, folder: RunFolder, display: Display) -> Outcome | None:
+async def _run(
+    system: System, folder: RunFolder, display: Display, tracked: Tracked
+) -> Outcome | None:
     begun = perf_counter()
     start = await _prepare(system, folder, display)
     lesson = reinforcement(system)
     if start:
         _restore(system, folder, lesson, start - 1)
     before = await _evaluated("before", system, folder, display, start)
-    await _reinforce(system, folder, display, lesson, start)
+    await _reinforce(system, folder, display, tracked, lesson, start)
     after = await _evaluated("after", system, folder, display, lesson.steps)
     greedy = await _evaluated("greedy", system, folder, display, lesson.steps)
     if not system.leads:
@@ -87,6 +90,7 @@ async def _run(system: System, folder: RunFolder, display: Display) -> Outcome |
         greedy=greedy,
     )
     folder.write_summary(content)
+    tracked.end(content)
     folder.add_timings(lesson.steps, {"whole": perf_counter() - begun}, stage="run")
     write_report(folder)
     return Outcome(summary=content, before=before, after=after, greedy=greedy)
@@ -110,17 +114,24 @@ async def _prepare(system: System, folder: RunFolder, display: Display) -> int:
 
 
 async def _reinforce(
-    system: System, folder: RunFolder, display: Display, lesson: Lesson, start: int
+    system: System,
+    folder: RunFolder,
+    display: Display,
+    tracked: Tracked,
+    lesson: Lesson,
+    start: int,
 ) -> None:
     with display.bar("reinforcement", lesson.steps) as bar:
         steps = train(lesson.stage, lesson.trainer, system.engine, steps=lesson.steps, start=start)
         async for result in steps:
             if system.leads:
-                _store(system, folder, lesson, result)
+                _store(system, folder, tracked, lesson, result)
             bar.to(result.step + 1, line(measure(result.groups)))
 
 
-def _store(system: System, folder: RunFolder, lesson: Lesson, result: StepResult) -> None:
+def _store(
+    system: System, folder: RunFolder, tracked: Tracked, lesson: Lesson, result: StepResult
+) -> None:
     folder.add_groups(
         result.step,
         result.groups,
@@ -128,8 +139,10 @@ def _store(system: System, folder: RunFolder, lesson: Lesson, result: StepResult
         credits=result.credits,
         decode=system.codec.decode,
     )
-    folder.add_metrics(result.step, {**result.metrics, **behaviour(result.groups)})
+    metrics = {**result.metrics, **behaviour(result.groups)}
+    folder.add_metrics(result.step, metrics)
     folder.add_timings(result.step, result.timings)
+    tracked.log(result.step, metrics, result.timings)
     last = result.step + 1 == lesson.steps
     if last or (result.step + 1) % system.recipe.save.every == 0:
         _save(system, folder, lesson, result.step)

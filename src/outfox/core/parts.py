@@ -46,6 +46,7 @@ FAMILIES: Mapping[str, str] = {
     "credit": "learning/credit",
     "loss": "learning/losses",
     "trainer": "learning/trainers",
+    "tracker": "store/trackers",
 }
 """Family of interchangeable parts to its folder in the package."""
 

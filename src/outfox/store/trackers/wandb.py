@@ -1,0 +1,55 @@
+# pyright: standard
+"""Weights & Biases. `mode: offline` needs no account: `wandb sync` sends the folder later."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import wandb  # pyright: ignore[reportMissingImports]
+
+from outfox.core.protocols import TrackedRun
+
+
+@dataclass(slots=True, kw_only=True)
+class WandB:
+    """A resumed run goes on under its id. Offline, that is a second folder with the same id, and
+    `wandb sync` puts both into one run."""
+
+    project: str = "outfox"
+    entity: str | None = None
+    group: str | None = None
+    tags: tuple[str, ...] = ()
+    mode: Literal["online", "offline", "shared", "disabled"] | None = None
+    """None: what `WANDB_MODE` or `wandb offline` says, else online."""
+    dir: str | None = None
+    """Folder of the local files; default: the run folder."""
+    _run: Any = field(init=False)
+
+    def begin(self, run: TrackedRun) -> str:
+        self._run = wandb.init(
+            project=self.project,
+            entity=self.entity,
+            group=self.group,
+            tags=list(self.tags),
+            mode=self.mode,
+            dir=self.dir or str(run.folder),
+            name=run.name,
+            id=run.id,
+            resume="allow" if run.id else None,
+            config=dict(run.config),
+            reinit="create_new",
+            settings=wandb.Settings(console="off", silent=True, save_code=False),
+        )
+        return str(self._run.id)
+
+    def log(self, step: int, metrics: Mapping[str, float]) -> None:
+        self._run.log(dict(metrics), step=step)
+
+    def end(self, summary: Mapping[str, float] | None) -> None:
+        self._run.summary.update(dict(summary or {}))
+        self._run.finish(exit_code=0 if summary is not None else 1)
+
+
+part = WandB

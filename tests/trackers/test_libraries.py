@@ -1,0 +1,226 @@
+"""The trackers on their own libraries, without a network. `make test-trackers` runs this."""
+
+import json
+import os
+import struct
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trackio
+from mlflow import MlflowClient
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from trackio.sqlite_storage import SQLiteStorage
+from wandb.proto.wandb_internal_pb2 import Record
+
+from outfox.store.run_folder import RunFolder
+from outfox.store.trackers.mlflow import MLflow
+from outfox.store.trackers.tensorboard import TensorBoard
+from outfox.store.trackers.trackio import Trackio
+from outfox.store.trackers.wandb import WandB
+from outfox.testing.trackers import check_tracker
+
+pytestmark = pytest.mark.filterwarnings("default")  # The libraries warn of each other.
+
+ROOT = Path(__file__).parents[2]
+RECIPE = ROOT / "tests" / "integration" / "recipes" / "small.yaml"
+STEPS = [(0, 0.0), (1, 0.25), (2, 0.5), (3, 0.75), (4, 1.0)]
+"""What `check_tracker` logs as `reward`."""
+
+Rows = list[tuple[int, float]]
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A run folder, in an empty current folder."""
+    monkeypatch.chdir(tmp_path)
+    made = tmp_path / "run-001"
+    made.mkdir()
+    return made
+
+
+# -- what the libraries hold ----------------------------------------------------------------------
+def tensorboard_rows(folder: Path, tag: str) -> Rows:
+    read = EventAccumulator(str(folder))
+    read.Reload()
+    return [(event.step, event.value) for event in read.Scalars(tag)]
+
+
+def mlflow_rows(uri: str, run: str, name: str) -> Rows:
+    found = MlflowClient(tracking_uri=uri).get_metric_history(run, name)
+    return [(metric.step, metric.value) for metric in found]
+
+
+def trackio_rows(name: str, key: str) -> Rows:
+    logs = SQLiteStorage.get_logs("outfox", name)
+    return [(row["step"], row[key]) for row in logs if key in row]
+
+
+def wandb_records(folder: Path) -> list[list[Record]]:
+    """The records of each offline run below `folder`, oldest first."""
+    files = sorted(folder.glob("wandb/offline-run-*/*.wandb"))
+    return [[Record.FromString(each) for each in log_records(file)] for file in files]
+
+
+def log_records(file: Path) -> Iterator[bytes]:
+    """LevelDB's log format behind seven bytes: checksum (4), length (2), type (1), data; a record
+    is whole (1), or a first (2), middle (3) and last (4) piece; blocks have 32 KiB."""
+    data, at, held = file.read_bytes(), 7, b""
+    while at + 7 <= len(data):
+        left = 32768 - at % 32768
+        if left < 7:
+            at += left
+            continue
+        length, kind = struct.unpack_from("<HB", data, at + 4)
+        held += data[at + 7 : at + 7 + length]
+        at += 7 + length
+        if kind in (1, 4):
+            yield held
+            held = b""
+
+
+def wandb_rows(records: list[Record], key: str) -> Rows:
+    found: Rows = []
+    for record in records:
+        if record.WhichOneof("record_type") == "history":
+            row = {item.key or item.nested_key[0]: item.value_json for item in record.history.item}
+            if key in row:
+                found.append((record.history.step.num, json.loads(row[key])))
+    return found
+
+
+# -- each by itself -------------------------------------------------------------------------------
+def test_tensorboard_reads_one_run_from_both_files(place: Path):
+    check_tracker(TensorBoard, place)
+    written = place / "tensorboard"
+    assert len(list(written.iterdir())) == 2
+    assert tensorboard_rows(written, "reward") == STEPS
+    assert tensorboard_rows(written, "after/accuracy") == [(0, 0.5)]
+
+
+def test_tensorboard_elsewhere_has_a_folder_by_the_name_of_the_run(place: Path, tmp_path: Path):
+    check_tracker(lambda: TensorBoard(dir=str(tmp_path / "all")), place)
+    assert tensorboard_rows(tmp_path / "all" / "run-001", "reward") == STEPS
+
+
+def test_wandb_offline_keeps_both_parts_under_one_id(place: Path):
+    made = check_tracker(lambda: WandB(project="foxes", mode="offline", tags=("red",)), place)
+    first, second = wandb_records(place)
+    assert wandb_rows(first, "reward") + wandb_rows(second, "reward") == STEPS
+    runs = [r.run for part in (first, second) for r in part if r.HasField("run")]
+    assert {(run.run_id, run.project, run.display_name) for run in runs} == {
+        (made, "foxes", "run-001")
+    }
+    assert all("red" in run.tags for run in runs)
+    config = {item.key: item.value_json for item in runs[0].config.update}
+    assert json.loads(config["world"]) == {"type": "rows", "top_k": 3}
+    exits = [r.exit.exit_code for part in (first, second) for r in part if r.HasField("exit")]
+    assert exits == [1, 0]
+    results = {
+        item.key: item.value_json
+        for r in second
+        if r.HasField("summary")
+        for item in r.summary.update
+    }
+    assert json.loads(results["after/accuracy"]) == 0.5
+
+
+def test_trackio_keeps_one_run(place: Path):
+    made = check_tracker(Trackio, place)
+    assert made.startswith("run-001-")
+    assert trackio_rows(made, "reward") == STEPS
+    assert trackio_rows(made, "after/accuracy") == [(5, 0.5)]
+    (run,) = [run for run in trackio.Api().runs("outfox") if run.name == made]
+    assert run.config["world"] == {"type": "rows", "top_k": 3}
+
+
+@pytest.mark.parametrize("store", ["sqlite:///runs.db", "default"])
+def test_mlflow_keeps_one_run(place: Path, store: str):
+    uri = None if store == "default" else store
+    made = check_tracker(lambda: MLflow(uri=uri, experiment="foxes", tags={"by": "me"}), place)
+    client = MlflowClient(tracking_uri=uri)
+    run = client.get_run(made)
+    assert (run.info.status, run.info.run_name, run.data.tags["by"]) == (
+        "FINISHED",
+        "run-001",
+        "me",
+    )
+    assert run.data.params["world.top_k"] == "3"
+    assert mlflow_rows(uri or client.tracking_uri, made, "reward") == STEPS
+    assert len(mlflow_rows(uri or client.tracking_uri, made, "rewards/path.py_own/mean")) == 5
+    assert run.data.metrics["after/accuracy"] == 0.5
+
+
+@pytest.mark.parametrize("name", ["rewards//own/mean", "/own", "rewards/../own.py:f/mean", "a+b"])
+def test_mlflow_takes_every_name(place: Path, name: str):
+    tracker = MLflow(uri="sqlite:///runs.db")
+    check_tracker(lambda: tracker, place)
+    tracker.log(9, {name: 1.0})
+
+
+# -- a run ----------------------------------------------------------------------------------------
+def outfox(*words: str, stop_after: int | None = None) -> subprocess.CompletedProcess[str]:
+    """`outfox train ...` in a process of its own, which may kill itself after a step."""
+    code = (
+        "import os, sys, time\n"
+        "from outfox.cli import main, run\n"
+        "store, stop = run._store, int(sys.argv.pop(1))\n"
+        "def stopping(system, folder, tracked, lesson, result):\n"
+        "    store(system, folder, tracked, lesson, result)\n"
+        "    if result.step == stop:\n"
+        "        time.sleep(2); os._exit(9)\n"  # What is on its way arrives; no more is said.
+        "run._store = stopping\n"
+        "main(['train', *sys.argv[1:]])\n"
+    )
+    stop = -1 if stop_after is None else stop_after
+    command = [sys.executable, "-c", code, str(stop), *words]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_a_killed_run_goes_on_in_all_of_them_at_once(place: Path, tmp_path: Path):
+    settings: list[Any] = [
+        "tensorboard",
+        {"type": "wandb", "mode": "offline"},
+        "trackio",
+        {"type": "mlflow", "uri": f"sqlite:///{tmp_path}/runs.db"},
+    ]
+    words = [
+        *("steps=5", "save.every=2", "cold_start.steps=2", "eval.questions=8"),
+        *(f"cache.dir={tmp_path / 'cache'}", f"run.dir={place}"),
+        f"trackers={json.dumps(settings)}",
+    ]
+    place.rmdir()
+    killed = outfox(str(RECIPE), *words, stop_after=2)
+    assert killed.returncode == 9, killed.stderr
+    resumed = outfox("--resume", str(place), "--json")
+    assert resumed.returncode == 0, resumed.stderr
+    assert json.loads(resumed.stdout)["after"]
+    assert "failed and is left alone" not in resumed.stderr
+    run = RunFolder.open(place)
+    rewards = [(r["step"], r["reward"]) for r in run.metrics() if r["stage"] == "reinforce"]
+    assert [step for step, _ in rewards] == [0, 1, 2, 3, 4]
+    records = json.loads((place / "trackers.json").read_text())
+    assert [(each["step"], each["state"]) for each in records] == [(4, "ended")] * 4
+    assert tensorboard_rows(place / "tensorboard", "reward") == [
+        (step, pytest.approx(value, abs=1e-6)) for step, value in rewards
+    ]
+    parts = wandb_records(place)
+    assert [row for part in parts for row in wandb_rows(part, "reward")] == rewards
+    assert trackio_rows(records[2]["id"], "reward") == rewards
+    assert mlflow_rows(settings[3]["uri"], records[3]["id"], "reward") == rewards
+
+
+def test_a_server_that_is_not_there_stops_a_run_before_it_begins(place: Path, tmp_path: Path):
+    os.environ["MLFLOW_HTTP_REQUEST_MAX_RETRIES"] = "0"
+    place.rmdir()
+    words = [
+        *("steps=1", "cold_start.steps=2", "eval.questions=8", f"run.dir={place}"),
+        f"cache.dir={tmp_path / 'cache'}",
+        "trackers=[{type: mlflow, uri: 'http://127.0.0.1:9'}]",
+    ]
+    refused = outfox(str(RECIPE), *words)
+    assert refused.returncode == 2
+    assert "mlflow cannot: MlflowException" in refused.stderr
