@@ -14,6 +14,7 @@ from inspect import isfunction
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
+from outfox.core.brief import shortened
 from outfox.core.config import Part, RecipeFile, merge, to_data, validate
 from outfox.core.errors import ConfigError, did_you_mean
 from outfox.core.folders import find
@@ -100,7 +101,7 @@ class Lesson:
 
 def assemble(file: RecipeFile, *, allow_user_code: bool = True, ranks: Ranks = ALONE) -> System:
     """All parts of a recipe. Raises ConfigError or DataError before anything is written."""
-    recipe = validate(Recipe, {"name": file.name, **file.data})
+    recipe = shortened(validate(Recipe, {"name": file.name, **file.data}))
     if ranks.index:
         recipe = replace(recipe, trackers=())
     parts = Parts(allow_user_code=allow_user_code, folders=file.folders)

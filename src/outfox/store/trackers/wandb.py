@@ -14,8 +14,8 @@ from outfox.core.protocols import TrackedRun
 
 @dataclass(slots=True, kw_only=True)
 class WandB:
-    """A resumed run goes on under its id. Offline, that is a second folder with the same id, and
-    `wandb sync` puts both into one run."""
+    """A resumed run goes on under its id; offline, in a second folder with the same id. What a kill
+    interrupts may lack the last steps, for W&B writes its file every few seconds."""
 
     project: str = "outfox"
     entity: str | None = None
@@ -45,7 +45,7 @@ class WandB:
         return str(self._run.id)
 
     def log(self, step: int, metrics: Mapping[str, float]) -> None:
-        self._run.log(dict(metrics), step=step)
+        self._run.log(dict(metrics), step=step, commit=True)
 
     def end(self, summary: Mapping[str, float] | None) -> None:
         self._run.summary.update(dict(summary or {}))
