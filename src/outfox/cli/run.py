@@ -16,6 +16,7 @@ from time import perf_counter
 from outfox.build import Lesson, System, reinforcement
 from outfox.cli.cold_start import cold_start, gates
 from outfox.cli.display import Display
+from outfox.core.brief import few
 from outfox.core.protocols import Sampling, Stateful
 from outfox.core.results import StepResult
 from outfox.core.types import JSON
@@ -191,7 +192,9 @@ async def _evaluate(name: str, system: System, display: Display, step: int) -> E
     samples = 1 if greedy else settings.samples
     recalled = NOT_MEASURED
     if system.demonstrations is not None and not greedy:
-        recalled = await recall(system.engine, system.codec, system.demonstrations, count=RECALLED)
+        recalled = await recall(
+            system.engine, system.codec, system.demonstrations, count=few(RECALLED)
+        )
     with display.bar(f"evaluation {name}", len(tasks) * samples) as bar:
         return await evaluate(
             tasks,

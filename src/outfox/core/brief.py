@@ -1,7 +1,7 @@
 """`OUTFOX_DOC_TEST=1`: any training takes seconds, so that a test can run every documented command.
 
-A recipe stands as it is written, but each setting below is at most what is said here, and of a
-comparison only the first seeds are run.
+A recipe stands as it is written, but each setting below is at most what is said here. Of a
+comparison only the first seed is run, and gates have few drills.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ AT_MOST: Mapping[str, int] = {
     "cold_start.items": 8,
     "replay.items": 4,
     "rollout.tasks": 2,
+    "rollout.max_new_tokens": 16,
     "solvability.samples": 2,
     "eval.questions": 8,
     "eval.samples": 1,
@@ -28,6 +29,8 @@ AT_MOST: Mapping[str, int] = {
 """Setting of a recipe to its highest value."""
 SEEDS = 1
 """Seeds of a comparison."""
+DRILLS = 4
+"""Drills of each gate, and known facts asked for."""
 
 
 def is_brief() -> bool:
@@ -42,6 +45,11 @@ def shortened(recipe: Recipe) -> Recipe:
     for key, most in AT_MOST.items():
         recipe = _within(recipe, key.split("."), most)
     return recipe
+
+
+def few(drills: int) -> int:
+    """That many drills, within `DRILLS` where the environment asks for that."""
+    return min(drills, DRILLS) if is_brief() else drills
 
 
 def _within(settings: Any, keys: list[str], most: int) -> Any:
