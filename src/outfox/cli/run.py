@@ -14,9 +14,9 @@ from dataclasses import asdict, dataclass, replace
 from time import perf_counter
 
 from outfox.build import Lesson, System, reinforcement
-from outfox.cli.cold_start import cold_start, gates
+from outfox.cli.cold_start import DRILLS, cold_start, gates
 from outfox.cli.display import Display
-from outfox.core.brief import few
+from outfox.core.brief import drills
 from outfox.core.protocols import Sampling, Stateful
 from outfox.core.results import StepResult
 from outfox.core.types import JSON
@@ -34,8 +34,6 @@ from outfox.workbench.report import write_report
 
 BEFORE = -1
 """The step of an evaluation before any reinforcement."""
-RECALLED = 200
-"""Known facts asked for closed-book recall."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,7 +191,7 @@ async def _evaluate(name: str, system: System, display: Display, step: int) -> E
     recalled = NOT_MEASURED
     if system.demonstrations is not None and not greedy:
         recalled = await recall(
-            system.engine, system.codec, system.demonstrations, count=few(RECALLED)
+            system.engine, system.codec, system.demonstrations, **drills(*DRILLS)
         )
     with display.bar(f"evaluation {name}", len(tasks) * samples) as bar:
         return await evaluate(

@@ -21,16 +21,16 @@ AT_MOST: Mapping[str, int] = {
     "cold_start.items": 8,
     "replay.items": 4,
     "rollout.tasks": 2,
-    "rollout.max_new_tokens": 16,
-    "solvability.samples": 2,
+    "rollout.max_new_tokens": 8,
+    "solvability.samples": 1,
     "eval.questions": 8,
     "eval.samples": 1,
 }
 """Setting of a recipe to its highest value."""
 SEEDS = 1
 """Seeds of a comparison."""
-DRILLS = 4
-"""Drills of each gate, and known facts asked for."""
+DRILLS, DRILL_TOKENS = 4, 8
+"""Drills of each gate, known facts that are asked for, and most tokens of an answer."""
 
 
 def is_brief() -> bool:
@@ -47,9 +47,11 @@ def shortened(recipe: Recipe) -> Recipe:
     return recipe
 
 
-def few(drills: int) -> int:
-    """That many drills, within `DRILLS` where the environment asks for that."""
-    return min(drills, DRILLS) if is_brief() else drills
+def drills(count: int, tokens: int) -> dict[str, int]:
+    """`count` and `max_tokens` of drills, lowered where the environment asks for that."""
+    if is_brief():
+        count, tokens = min(count, DRILLS), min(tokens, DRILL_TOKENS)
+    return {"count": count, "max_tokens": tokens}
 
 
 def _within(settings: Any, keys: list[str], most: int) -> Any:

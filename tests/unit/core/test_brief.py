@@ -5,7 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from outfox.core.brief import AT_MOST, DRILLS, SEEDS, VARIABLE, few, is_brief, shortened
+from outfox.core.brief import (
+    AT_MOST,
+    DRILL_TOKENS,
+    DRILLS,
+    SEEDS,
+    VARIABLE,
+    drills,
+    is_brief,
+    shortened,
+)
 from outfox.core.comparison import load_comparison
 from outfox.core.config import load_recipe, validate
 from outfox.core.recipe import ColdStartSettings, Recipe
@@ -30,7 +39,7 @@ def test_a_training_is_as_long_as_its_recipe_says(
         monkeypatch.setenv(VARIABLE, told)
     assert not is_brief()
     assert shortened(RECIPE) is RECIPE
-    assert few(200) == 200
+    assert drills(200, 64) == {"count": 200, "max_tokens": 64}
     comparison = load_comparison("when-to-search-contrast")
     assert comparison is not None
     assert len(comparison.comparison.seeds) > SEEDS
@@ -46,7 +55,7 @@ def test_a_brief_training_has_the_declared_settings_and_no_others(monkeypatch: p
         lengthened = replace(lengthened, **{name: getattr(RECIPE, name)})
         assert not rest or made != lengthened
     assert lengthened == RECIPE
-    assert few(200) == DRILLS
+    assert drills(200, 64) == {"count": DRILLS, "max_tokens": DRILL_TOKENS}
     comparison = load_comparison("when-to-search-contrast", ["seeds=4,5"])
     assert comparison is not None
     assert comparison.comparison.seeds == (4,)
@@ -56,7 +65,8 @@ def test_what_is_briefer_stays(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv(VARIABLE, "1")
     short = replace(RECIPE, steps=0, cold_start=ColdStartSettings(steps=1))
     made = shortened(short)
-    assert (made.steps, made.cold_start.steps, few(2)) == (0, 1, 2)
+    assert (made.steps, made.cold_start.steps) == (0, 1)
+    assert drills(2, 3) == {"count": 2, "max_tokens": 3}
 
 
 def test_the_settings_are_written_down_for_contributors():
@@ -64,4 +74,4 @@ def test_the_settings_are_written_down_for_contributors():
     (line,) = [line for line in page.splitlines() if f"{VARIABLE}=1" in line]
     for key, most in AT_MOST.items():
         assert f"`{key}` {most}" in line
-    assert f"each gate has {DRILLS} drills" in line
+    assert f"each gate has {DRILLS} drills of at most {DRILL_TOKENS} tokens" in line
