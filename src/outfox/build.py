@@ -16,10 +16,10 @@ from typing import Any, TypeVar, cast
 
 from outfox.core.brief import shortened
 from outfox.core.config import Part, RecipeFile, merge, to_data, validate
-from outfox.core.errors import ConfigError, did_you_mean
+from outfox.core.errors import ConfigError
 from outfox.core.folders import find
 from outfox.core.parts import Parts
-from outfox.core.protocols import Codec, Credit, Engine, Sampling, Tool, Tracker, Trainer
+from outfox.core.protocols import Codec, Credit, Engine, Sampling, Tool, Trainer
 from outfox.core.ranks import ALONE, Ranks
 from outfox.core.recipe import Recipe
 from outfox.core.types import JSON, Task
@@ -36,7 +36,8 @@ from outfox.rewards.score import make_rubric
 from outfox.rewards.solvability import Solvability, SolvabilityLabels, WorldSolvability
 from outfox.rollout.group import RolloutPlan
 from outfox.rollout.limits import Limits
-from outfox.rollout.readings import READINGS, Reading
+from outfox.rollout.readings import Reading, readings_of
+from outfox.store.tracking import NamedTracker, make_trackers
 from outfox.worlds.tasks.formats import make_format
 from outfox.worlds.tools.function import FunctionTool, tool
 from outfox.worlds.world import DemonstrationSource, Supplies, World
@@ -72,8 +73,8 @@ class System:
     limits: Limits
     readings: Mapping[str, Reading]
     demonstrations: DemonstrationSource | None
-    trackers: tuple[tuple[str, Tracker], ...]
-    """By name; the leading process has them."""
+    trackers: tuple[NamedTracker, ...]
+    """None but in the leading process."""
 
     @property
     def leads(self) -> bool:
@@ -102,10 +103,8 @@ class Lesson:
 def assemble(file: RecipeFile, *, allow_user_code: bool = True, ranks: Ranks = ALONE) -> System:
     """All parts of a recipe. Raises ConfigError or DataError before anything is written."""
     recipe = shortened(validate(Recipe, {"name": file.name, **file.data}))
-    if ranks.index:
-        recipe = replace(recipe, trackers=())
     parts = Parts(allow_user_code=allow_user_code, folders=file.folders)
-    readings = _readings(recipe)
+    readings = readings_of(recipe.readings)
     supplies = _supplies(recipe, parts, file.folders)
     recipe = replace(recipe, codec=_codec(recipe, supplies))
     world: World = parts.make("world", recipe.world, supplies)
@@ -116,10 +115,14 @@ def assemble(file: RecipeFile, *, allow_user_code: bool = True, ranks: Ranks = A
     chosen = algorithm(recipe.algorithm, parts)
     table = Solvability() if recipe.solvability.source == "probe" else None
     rubric = _rubric(recipe, parts, table or WorldSolvability())
+    trackers = make_trackers(recipe.trackers if ranks.index == 0 else (), parts)
     system = System(
         recipe=recipe,
         ranks=ranks,
-        config=_resolved(recipe, parts, rubric),
+        config={
+            **_resolved(recipe, parts, rubric),
+            "trackers": [dict(each.data) for each in trackers],
+        },
         parts=parts,
         world=world,
         evaluated=_evaluated(recipe, parts, supplies, world),
@@ -138,7 +141,7 @@ def assemble(file: RecipeFile, *, allow_user_code: bool = True, ranks: Ranks = A
         demonstrations=(
             world.demonstrations(codec, readings=bool(readings)) if world.demonstrations else None
         ),
-        trackers=_trackers(recipe, parts),
+        trackers=trackers,
     )
     _check(system)
     return system
@@ -269,24 +272,6 @@ def _model(recipe: Recipe, world: World, folders: tuple[Path, ...]) -> LoadedMod
     return LoadedModel(model=build_model(tokenizer, seed=recipe.seed, **sizes), tokenizer=tokenizer)
 
 
-def _trackers(recipe: Recipe, parts: Parts) -> tuple[tuple[str, Tracker], ...]:
-    return tuple(
-        (part.type, parts.make("tracker", part, where=f"trackers.{index}"))
-        for index, part in enumerate(recipe.trackers)
-    )
-
-
-def _readings(recipe: Recipe) -> dict[str, Reading]:
-    found: dict[str, Reading] = {}
-    for span, name in recipe.readings.items():
-        if name not in READINGS:
-            raise ConfigError(
-                f"readings.{span}: no reading is called '{name}'.{did_you_mean(name, READINGS)}"
-            )
-        found[span] = READINGS[name]
-    return found
-
-
 def _codec(recipe: Recipe, supplies: Supplies) -> Part:
     """The codec pauses where a reading is due, and calls the user's tools by their names."""
     tools = text_parameters(made().spec for made in supplies.tools)
@@ -401,10 +386,6 @@ def _resolved(recipe: Recipe, parts: Parts, rubric: RubricTree) -> dict[str, JSO
     named = {"world": recipe.world, "codec": recipe.codec, "engine": recipe.engine}
     whole |= {family: dict(parts.resolve(family, part).data) for family, part in named.items()}
     whole["trainer"] = dict(parts.resolve("trainer", _policy_trainer(recipe)).data)
-    whole["trackers"] = [
-        dict(parts.resolve("tracker", part, where=f"trackers.{index}").data)
-        for index, part in enumerate(recipe.trackers)
-    ]
     whole["algorithm"] = {
         "type": chosen.name,
         "credit": dict(parts.resolve("credit", chosen.credit).data),

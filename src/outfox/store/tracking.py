@@ -22,7 +22,9 @@ from functools import partial
 from queue import SimpleQueue
 from typing import Any, cast
 
+from outfox.core.config import Part
 from outfox.core.errors import ConfigError
+from outfox.core.parts import Parts
 from outfox.core.protocols import TrackedRun, Tracker
 from outfox.core.types import JSON
 from outfox.store.files import write_json
@@ -35,6 +37,27 @@ _QUIET = 5.0
 _FILE = "trackers.json"
 _NO_STEP = -1
 _LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedTracker:
+    """A tracker of a recipe."""
+
+    name: str
+    tracker: Tracker
+    data: Mapping[str, JSON]
+    """As the run folder records it: `type` and every setting."""
+
+
+def make_trackers(wanted: Sequence[Part], parts: Parts) -> tuple[NamedTracker, ...]:
+    """The trackers that a recipe names. Raises ConfigError, also where a package is missing."""
+    made: list[NamedTracker] = []
+    for index, part in enumerate(wanted):
+        found = parts.resolve("tracker", part, where=f"trackers.{index}")
+        tracker: Tracker = found.factory(**found.settings)
+        made.append(NamedTracker(name=part.type, tracker=tracker, data=found.data))
+    return tuple(made)
+
 
 Call = tuple[Callable[[], Any], "Future[Any]"]
 
@@ -150,8 +173,8 @@ class Tracked:
 
 
 @contextmanager
-def tracking(folder: RunFolder, trackers: Sequence[tuple[str, Tracker]]) -> Generator[Tracked]:
-    """Begin all trackers, given as (name, tracker), or go on with them; end them at the end.
+def tracking(folder: RunFolder, trackers: Sequence[NamedTracker]) -> Generator[Tracked]:
+    """Begin all trackers, or go on with them; end them at the end.
 
     Enter it before the folder is rewound: all that its metrics show was given to the trackers.
     Raises ConfigError where one of a new run cannot begin; in a resumed run that is a warning.
@@ -167,7 +190,7 @@ def tracking(folder: RunFolder, trackers: Sequence[tuple[str, Tracker]]) -> Gene
         tracked.close()
 
 
-def _followers(folder: RunFolder, trackers: Sequence[tuple[str, Tracker]]) -> tuple[Follower, ...]:
+def _followers(folder: RunFolder, trackers: Sequence[NamedTracker]) -> tuple[Follower, ...]:
     """As `trackers.json` left them, in the recipe's order."""
     if not trackers:
         return ()
@@ -175,13 +198,13 @@ def _followers(folder: RunFolder, trackers: Sequence[tuple[str, Tracker]]) -> tu
     records: list[dict[str, JSON]] = json.loads(file.read_text()) if file.exists() else []
     given = max((step for step, _, _ in _rows(folder)), default=_NO_STEP)
     followers: list[Follower] = []
-    for index, (name, tracker) in enumerate(trackers):
+    for index, named in enumerate(trackers):
         old = records[index] if records else {}
         step = old.get("step", _NO_STEP)
         followers.append(
             Follower(
-                name=name,
-                tracker=tracker,
+                name=named.name,
+                tracker=named.tracker,
                 id=old.get("id"),
                 # Killed, it had all that was stored; failed, it had what it took.
                 step=max(step, given) if old.get("state") == "following" else step,

@@ -17,7 +17,7 @@ from outfox.core.protocols import TrackedRun
 from outfox.core.types import JSON
 from outfox.store import tracking as module
 from outfox.store.run_folder import RunFolder
-from outfox.store.tracking import tracking
+from outfox.store.tracking import NamedTracker, make_trackers, tracking
 from outfox.testing.trackers import FakeTracker, check_tracker
 
 PACKAGES = {"tensorboard", "wandb", "trackio", "mlflow"}
@@ -28,6 +28,13 @@ def folder(tmp_path: Path) -> RunFolder:
     return RunFolder.create(tmp_path / "run-001", {"name": "mine", "seed": 0, "steps": 5})
 
 
+def named(*trackers: FakeTracker) -> list[NamedTracker]:
+    return [
+        NamedTracker(name=f"fake {number}", tracker=each, data={})
+        for number, each in enumerate(trackers)
+    ]
+
+
 def go(
     folder: RunFolder,
     *trackers: FakeTracker,
@@ -35,7 +42,7 @@ def go(
     summary: Mapping[str, JSON] | None = None,
 ) -> None:
     """Steps as a run takes them: stored first, then shown."""
-    with tracking(folder, [(f"fake {n}", each) for n, each in enumerate(trackers)]) as tracked:
+    with tracking(folder, named(*trackers)) as tracked:
         folder.rewind(steps.start - 1)
         for step in steps:
             folder.add_metrics(step, {"reward": step / 4})
@@ -71,7 +78,7 @@ def test_a_tracker_sees_the_run_its_steps_and_its_result(folder: RunFolder):
 
 def test_only_finite_numbers_are_shown(folder: RunFolder):
     fake = FakeTracker()
-    with tracking(folder, [("fake", fake)]) as tracked:
+    with tracking(folder, named(fake)) as tracked:
         odd = {"step": 0, "stage": "reinforce", "flag": True, "none": None, "list": [1]}
         tracked.log(0, {**odd, "nan": float("nan"), "inf": float("inf"), "kl": 1}, {})
     assert fake.rows == [(0, {"kl": 1.0})]
@@ -79,7 +86,7 @@ def test_only_finite_numbers_are_shown(folder: RunFolder):
 
 def test_a_run_that_stops_ends_without_a_result(folder: RunFolder):
     fake = FakeTracker()
-    with pytest.raises(KeyboardInterrupt), tracking(folder, [("fake", fake)]):
+    with pytest.raises(KeyboardInterrupt), tracking(folder, named(fake)):
         raise KeyboardInterrupt
     assert fake.summaries == [None]
     assert records(folder)[0]["state"] == "following"
@@ -102,13 +109,13 @@ def test_a_resumed_run_goes_on_under_its_id_and_shows_no_step_twice(folder: RunF
 
 
 def test_a_killed_run_shows_no_step_twice(folder: RunFolder, tmp_path: Path):
-    with tracking(folder, [("fake", FakeTracker())]) as tracked:
+    with tracking(folder, named(FakeTracker())) as tracked:
         for step in range(3):
             folder.add_metrics(step, {"reward": 0.0})
             tracked.log(step, {"reward": 0.0}, {})
         shutil.copytree(folder.path, tmp_path / "killed")  # What a kill leaves at this instant.
     killed, fake = RunFolder.open(tmp_path / "killed"), FakeTracker()
-    assert records(killed) == [{"type": "fake", "id": "fake-1", "step": -1, "state": "following"}]
+    assert records(killed) == [{"type": "fake 0", "id": "fake-1", "step": -1, "state": "following"}]
     go(killed, fake, steps=range(1, 4))
     assert steps_of(fake) == [3]
 
@@ -202,13 +209,18 @@ def test_these_ship():
 def test_a_tracker_without_its_package_is_refused(name: str, monkeypatch: pytest.MonkeyPatch):
     for loaded in [each for each in sys.modules if each.partition(".")[0] == name]:
         monkeypatch.delitem(sys.modules, loaded)
-    monkeypatch.delitem(sys.modules, f"outfox.store.trackers.{name}", raising=False)
     monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(ConfigError) as refused:
-        Parts().make("tracker", Part(type=name), where="trackers.0")
+        make_trackers([Part(type=name)], Parts())
     told = str(refused.value)
-    assert told.startswith(f"trackers.0: tracker '{name}' needs '{name}")
-    assert "; pip install " in told
+    assert told.startswith(f"the tracker {name} needs the package {name}, which cannot be imported")
+    assert f"pip install 'outfox[{name}]'" in told
+
+
+def test_a_wrong_setting_is_refused_by_its_place():
+    wrong = Part(type="wandb", settings={"mode": "offlin"})
+    with pytest.raises(ConfigError, match=r"^trackers\.1\.mode: .*Did you mean 'offline'"):
+        make_trackers([Part(type="outfox.testing.trackers:FakeTracker"), wrong], Parts())
 
 
 def test_the_fake_keeps_the_rules(tmp_path: Path):

@@ -1,4 +1,4 @@
-# pyright: standard
+# pyright: standard, reportMissingImports=false
 """MLflow: a file, a database or a server, as `uri` or `MLFLOW_TRACKING_URI` says."""
 
 from __future__ import annotations
@@ -7,11 +7,9 @@ import re
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import cast
+from typing import Any, cast
 
-from mlflow import MlflowClient  # pyright: ignore[reportMissingImports]
-from mlflow.entities import Metric, Param  # pyright: ignore[reportMissingImports]
-
+from outfox.core.extras import require
 from outfox.core.protocols import TrackedRun
 from outfox.core.types import JSON
 
@@ -30,10 +28,16 @@ class MLflow:
     uri: str | None = None
     """Default: MLflow's own, e.g. `sqlite:///mlflow.db` in the current folder."""
     tags: Mapping[str, str] = field(default_factory=dict[str, str])
-    _client: MlflowClient = field(init=False)
+    _client: Any = field(init=False)
     _id: str = field(init=False)
 
+    def __post_init__(self) -> None:
+        require("mlflow", "the tracker mlflow")
+
     def begin(self, run: TrackedRun) -> str:
+        from mlflow import MlflowClient
+        from mlflow.entities import Param
+
         self._client = MlflowClient(tracking_uri=self.uri)
         if run.id:
             self._client.update_run(run.id, status="RUNNING")
@@ -47,6 +51,8 @@ class MLflow:
         return self._id
 
     def log(self, step: int, metrics: Mapping[str, float]) -> None:
+        from mlflow.entities import Metric
+
         now = int(time.time() * 1000)
         rows = [Metric(_name(name), value, now, step) for name, value in metrics.items()]
         self._client.log_batch(self._id, metrics=rows)

@@ -1,4 +1,4 @@
-# pyright: standard
+# pyright: standard, reportMissingImports=false
 """Trackio: a local dashboard (`trackio show`), a Hugging Face Space, or a server of one's own."""
 
 from __future__ import annotations
@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
 
-import trackio  # pyright: ignore[reportMissingImports]
-
+from outfox.core.extras import require
 from outfox.core.protocols import TrackedRun
 
 
@@ -27,7 +26,12 @@ class Trackio:
     """URL of a server of one's own."""
     _run: Any = field(init=False)
 
+    def __post_init__(self) -> None:
+        require("trackio", "the tracker trackio")
+
     def begin(self, run: TrackedRun) -> str:
+        import trackio
+
         with redirect_stdout(sys.stderr):
             self._run = trackio.init(
                 project=self.project,

@@ -1,4 +1,4 @@
-# pyright: standard
+# pyright: standard, reportMissingImports=false
 """Weights & Biases. `mode: offline` needs no account: `wandb sync` sends the folder later."""
 
 from __future__ import annotations
@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-import wandb  # pyright: ignore[reportMissingImports]
-
+from outfox.core.extras import require
 from outfox.core.protocols import TrackedRun
 
 
@@ -27,7 +26,12 @@ class WandB:
     """Folder of the local files; default: the run folder."""
     _run: Any = field(init=False)
 
+    def __post_init__(self) -> None:
+        require("wandb", "the tracker wandb")
+
     def begin(self, run: TrackedRun) -> str:
+        import wandb
+
         self._run = wandb.init(
             project=self.project,
             entity=self.entity,
