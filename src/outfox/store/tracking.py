@@ -38,6 +38,8 @@ _FILE = "trackers.json"
 _NO_STEP = -1
 _LOG = logging.getLogger(__name__)
 
+Call = tuple[Callable[[], Any], "Future[Any]"]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedTracker:
@@ -57,9 +59,6 @@ def make_trackers(wanted: Sequence[Part], parts: Parts) -> tuple[NamedTracker, .
         tracker: Tracker = found.factory(**found.settings)
         made.append(NamedTracker(name=part.type, tracker=tracker, data=found.data))
     return tuple(made)
-
-
-Call = tuple[Callable[[], Any], "Future[Any]"]
 
 
 @dataclass(slots=True, kw_only=True)

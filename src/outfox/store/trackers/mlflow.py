@@ -1,4 +1,4 @@
-# pyright: standard, reportMissingImports=false
+# pyright: standard, reportMissingImports=false, reportAttributeAccessIssue=false
 """MLflow: a file, a database or a server, as `uri` or `MLFLOW_TRACKING_URI` says."""
 
 from __future__ import annotations

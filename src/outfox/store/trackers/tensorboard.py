@@ -1,4 +1,4 @@
-# pyright: standard, reportMissingImports=false
+# pyright: standard, reportMissingImports=false, reportAttributeAccessIssue=false
 """Event files for TensorBoard: `tensorboard --logdir runs` shows all runs side by side."""
 
 from __future__ import annotations

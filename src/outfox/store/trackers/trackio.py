@@ -1,4 +1,4 @@
-# pyright: standard, reportMissingImports=false
+# pyright: standard, reportMissingImports=false, reportAttributeAccessIssue=false
 """Trackio: a local dashboard (`trackio show`), a Hugging Face Space, or a server of one's own."""
 
 from __future__ import annotations

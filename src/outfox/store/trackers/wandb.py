@@ -1,4 +1,4 @@
-# pyright: standard, reportMissingImports=false
+# pyright: standard, reportMissingImports=false, reportAttributeAccessIssue=false
 """Weights & Biases. `mode: offline` needs no account: `wandb sync` sends the folder later."""
 
 from __future__ import annotations
