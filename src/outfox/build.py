@@ -18,8 +18,8 @@ from outfox.core.brief import shortened
 from outfox.core.config import Part, RecipeFile, merge, to_data, validate
 from outfox.core.errors import ConfigError
 from outfox.core.folders import find
-from outfox.core.parts import Parts
-from outfox.core.protocols import Codec, Credit, Engine, Sampling, Tool, Trainer
+from outfox.core.parts import Parts, Resolved
+from outfox.core.protocols import Codec, Credit, Engine, Sampling, Tool, Tracker, Trainer
 from outfox.core.ranks import ALONE, Ranks
 from outfox.core.recipe import Recipe
 from outfox.core.types import JSON, Task
@@ -37,7 +37,6 @@ from outfox.rewards.solvability import Solvability, SolvabilityLabels, WorldSolv
 from outfox.rollout.group import RolloutPlan
 from outfox.rollout.limits import Limits
 from outfox.rollout.readings import Reading, readings_of
-from outfox.store.tracking import NamedTracker, make_trackers
 from outfox.worlds.tasks.formats import make_format
 from outfox.worlds.tools.function import FunctionTool, tool
 from outfox.worlds.world import DemonstrationSource, Supplies, World
@@ -73,8 +72,7 @@ class System:
     limits: Limits
     readings: Mapping[str, Reading]
     demonstrations: DemonstrationSource | None
-    trackers: tuple[NamedTracker, ...]
-    """None but in the leading process."""
+    trackers: tuple[Tracker, ...]
 
     @property
     def leads(self) -> bool:
@@ -115,14 +113,10 @@ def assemble(file: RecipeFile, *, allow_user_code: bool = True, ranks: Ranks = A
     chosen = algorithm(recipe.algorithm, parts)
     table = Solvability() if recipe.solvability.source == "probe" else None
     rubric = _rubric(recipe, parts, table or WorldSolvability())
-    trackers = make_trackers(recipe.trackers if ranks.index == 0 else (), parts)
     system = System(
         recipe=recipe,
         ranks=ranks,
-        config={
-            **_resolved(recipe, parts, rubric),
-            "trackers": [dict(each.data) for each in trackers],
-        },
+        config=_resolved(recipe, parts, rubric),
         parts=parts,
         world=world,
         evaluated=_evaluated(recipe, parts, supplies, world),
@@ -141,7 +135,7 @@ def assemble(file: RecipeFile, *, allow_user_code: bool = True, ranks: Ranks = A
         demonstrations=(
             world.demonstrations(codec, readings=bool(readings)) if world.demonstrations else None
         ),
-        trackers=trackers,
+        trackers=tuple(found.factory(**found.settings) for found in _trackers(recipe, parts)),
     )
     _check(system)
     return system
@@ -375,6 +369,11 @@ def _check(system: System) -> None:
     system.parts.resolve("trainer", cold, where="cold_start.trainer")
 
 
+def _trackers(recipe: Recipe, parts: Parts) -> list[Resolved]:
+    wanted = enumerate(recipe.trackers)
+    return [parts.resolve("tracker", part, where=f"trackers.{index}") for index, part in wanted]
+
+
 def _with(part: Part, **settings: JSON) -> Part:
     return replace(part, settings={**part.settings, **settings})
 
@@ -392,5 +391,6 @@ def _resolved(recipe: Recipe, parts: Parts, rubric: RubricTree) -> dict[str, JSO
         "loss": dict(parts.resolve("loss", chosen.loss).data),
         **_plan(recipe, chosen),
     }
+    whole["trackers"] = [dict(found.data) for found in _trackers(recipe, parts)]
     whole["rubric"] = cast("dict[str, Any]", to_data(rubric.tree))
     return whole

@@ -7,9 +7,6 @@ from typing import Any
 import pytest
 
 from outfox import train
-from outfox.build import assemble
-from outfox.core.config import load_recipe
-from outfox.core.ranks import Alone
 from outfox.store.run_folder import RunFolder
 
 RECIPE = Path(__file__).parent / "recipes" / "small.yaml"
@@ -27,11 +24,11 @@ class Lines:
     def begin(self, run):
         return run.id or run.name
 
-    def log(self, step, metrics):
+    def log(self, step, metrics, samples):
         if self.fails:
             raise OSError("no line")
         with Path(self.file).open("a") as lines:
-            lines.write(json.dumps([step, metrics]) + "\\n")
+            lines.write(json.dumps([step, metrics, samples]) + "\\n")
 
     def end(self, summary):
         with Path(self.file).open("a") as lines:
@@ -74,20 +71,10 @@ def test_a_tracker_is_shown_the_run_which_is_the_same_without(
     assert run.config["trackers"] == [{**good, "fails": False}, {**good, "fails": True}]
     *rows, (_, summary) = [json.loads(line) for line in lines.read_text().splitlines()]
     stored = [row for row in run.metrics() if row["stage"] == "reinforce"]
-    assert [step for step, _ in rows] == [0, 1]
-    for (_, shown), row in zip(rows, stored, strict=True):
+    assert [(step, len(samples)) for step, _, samples in rows] == [(0, 3), (1, 0)]
+    for (_, shown, _), row in zip(rows, stored, strict=True):
         numbers = {k: v for k, v in row.items() if k not in ("step", "stage") and v is not None}
         assert {k: v for k, v in shown.items() if not k.startswith("seconds/")} == numbers
         assert {"seconds/rollout", "seconds/update"} <= shown.keys()
     assert summary["after/accuracy"] == run.summary()["after"]["accuracy"]
     assert capsys.readouterr().err.count("failed and is left alone: OSError: no line") == 1
-    states = [each["state"] for each in json.loads((run.path / "trackers.json").read_text())]
-    assert states == ["ended", "failed"]
-
-
-def test_only_the_leading_process_has_trackers(tmp_path: Path, lines: Path):
-    (tmp_path / "own.py").write_text(OWN)
-    one = json.dumps([{"type": f"{tmp_path / 'own.py'}:Lines", "file": str(lines)}])
-    file = load_recipe(RECIPE, [*BRIEF, f"trackers={one}"])
-    assert len(assemble(file).trackers) == 1
-    assert assemble(file, ranks=Alone(index=1, count=2)).trackers == ()

@@ -51,7 +51,8 @@ async def run(system: System, folder: RunFolder, display: Display) -> Outcome | 
 
     With several ranks every one calls this; the leading one writes, and returns the outcome.
     """
-    with _frozen(), tracking(folder, system.trackers) as tracked:
+    trackers = system.trackers if system.leads else ()
+    with _frozen(), tracking(folder, trackers) as tracked:
         return await _run(system, folder, display, tracked)
 
 
@@ -141,7 +142,7 @@ def _store(
     metrics = {**result.metrics, **behaviour(result.groups)}
     folder.add_metrics(result.step, metrics)
     folder.add_timings(result.step, result.timings)
-    tracked.log(result.step, metrics, result.timings)
+    tracked.log(result.step, metrics, result.timings, result.groups)
     last = result.step + 1 == lesson.steps
     if last or (result.step + 1) % system.recipe.save.every == 0:
         _save(system, folder, lesson, result.step)

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from importlib import import_module
 from importlib.metadata import requires
-
-from outfox.core.errors import ConfigError
 
 _EXTRA = re.compile(r"""extra\s*==\s*['"]([^'"]+)['"]""")
 
@@ -27,17 +24,6 @@ def distribution(requirement: str) -> str:
     """`torch>=2.8; extra == 'local'` to `torch`."""
     name = re.split(r"[\s<>=!~;\[(]", requirement, maxsplit=1)[0]
     return re.sub(r"[-_.]+", "-", name).lower()
-
-
-def require(module: str, what: str) -> None:
-    """Import a package that an extra brings. Raises ConfigError where it is missing."""
-    try:
-        import_module(module)
-    except ImportError as error:
-        raise ConfigError(
-            f"{what} needs the package {module}, which cannot be imported ({error}): "
-            f"{install_hint(module)}"
-        ) from error
 
 
 def install_hint(module: str) -> str:

@@ -349,16 +349,16 @@ class TrackedRun:
 
 
 class Tracker(Protocol):
-    """Shows a run elsewhere. All calls come from one thread, in order; what one raises is a warning
-    of the run's, and the last call to that tracker."""
+    """Shows a run elsewhere. All calls come from one thread, in order; what one raises is one
+    warning of the run's, and the last call."""
 
     def begin(self, run: TrackedRun) -> str:
         """Begin, or go on where `run.id` is given; returns the name by which to go on later."""
         ...
 
-    def log(self, step: int, metrics: Mapping[str, float]) -> None:
-        """Finite numbers of one step. Steps rise, and none comes twice, however often a run is
-        resumed."""
+    def log(self, step: int, metrics: Mapping[str, float], samples: Sequence[str]) -> None:
+        """Finite numbers of one step and, at some steps, a few episodes as text. Steps rise, and
+        none comes twice, however often a run is resumed."""
         ...
 
     def end(self, summary: Mapping[str, float] | None) -> None:

@@ -7,7 +7,7 @@
     scores/<rubric-hash>/step-000042.parquet how good it was; joined by step, group_id, sibling
     evaluations/<name>/{trajectories,scores}.parquet
     checkpoints/step-000042/                 written by `learning/checkpoint.py`
-    trackers.json                            how far trackers are; written by `store/tracking.py`
+    trackers.json                            written by `store/tracking.py`, where there are some
     run.lock                                 one writer at a time
 
 Whole files are written under a temporary name and renamed; lines are appended whole. `rewind`

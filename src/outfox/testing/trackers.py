@@ -5,7 +5,7 @@ check_tracker(lambda: WandB(mode="offline"), folder)      raises ContractError a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,15 +13,18 @@ from outfox.core.errors import ContractError
 from outfox.core.protocols import TrackedRun, Tracker
 
 Row = tuple[int, dict[str, float]]
+SAMPLE = "user: Where does the *river* <Ur> rise?\npolicy: 在源头。\nreward: 1.000 (right)"
 
 
 @dataclass(slots=True)
 class FakeTracker:
-    """Keeps what it is told; raises ConnectionError from step `fails_at` on."""
+    """Keeps what it is shown; raises ConnectionError from step `fails_at` on."""
 
     fails_at: int | None = None
     runs: list[TrackedRun] = field(default_factory=list[TrackedRun])
     rows: list[Row] = field(default_factory=list[Row])
+    samples: dict[int, tuple[str, ...]] = field(default_factory=dict[int, tuple[str, ...]])
+    """Step to episodes, of the steps that had some."""
     summaries: list[Mapping[str, float] | None] = field(
         default_factory=list["Mapping[str, float] | None"]
     )
@@ -30,17 +33,20 @@ class FakeTracker:
         self.runs.append(run)
         return run.id or f"fake-{len(self.runs)}"
 
-    def log(self, step: int, metrics: Mapping[str, float]) -> None:
+    def log(self, step: int, metrics: Mapping[str, float], samples: Sequence[str]) -> None:
         if self.fails_at is not None and step >= self.fails_at:
             raise ConnectionError(f"no way to hand over step {step}")
         self.rows.append((step, dict(metrics)))
+        if samples:
+            self.samples[step] = tuple(samples)
 
     def end(self, summary: Mapping[str, float] | None) -> None:
         self.summaries.append(summary)
 
 
 def check_tracker(make: Callable[[], Tracker], folder: Path) -> str:
-    """Logs steps 0 to 2, stops, goes on with another object of the same settings, and ends.
+    """Logs steps 0 to 2, the first with a sample, stops, goes on with another object of the same
+    settings, and ends.
 
     Returns the run's id there. Raises ContractError: the id is no text, or changes on going on.
     """
@@ -63,6 +69,7 @@ def _follow(
     if not found or not isinstance(found, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ContractError(f"`begin` returns the run's id as a text; {found!r} is none")
     for step in steps:
-        tracker.log(step, {"reward": step / 4, "rewards/path.py:own/mean": float(step)})
+        metrics = {"reward": step / 4, "rewards/path.py:own/mean": float(step)}
+        tracker.log(step, metrics, [SAMPLE] if step == 0 else [])
     tracker.end(summary)
     return found

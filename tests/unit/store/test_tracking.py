@@ -1,11 +1,11 @@
-"""Trackers beside a run folder: what they are given, and that they can only fail alone."""
+"""Trackers beside a run folder: what they are shown, and that they can only fail alone."""
 
 import json
 import logging
 import shutil
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -14,13 +14,16 @@ from outfox.core.config import Part
 from outfox.core.errors import ConfigError, ContractError
 from outfox.core.parts import FAMILIES, Parts, built_ins
 from outfox.core.protocols import TrackedRun
+from outfox.core.results import ScoredGroup
 from outfox.core.types import JSON
 from outfox.store import tracking as module
 from outfox.store.run_folder import RunFolder
-from outfox.store.tracking import NamedTracker, make_trackers, tracking
+from outfox.store.tracking import SAMPLES, SAMPLES_EVERY, tracking
+from outfox.testing.run import made_up_run
 from outfox.testing.trackers import FakeTracker, check_tracker
 
 PACKAGES = {"tensorboard", "wandb", "trackio", "mlflow"}
+DONE = {"after": {"accuracy": 1}}
 
 
 @pytest.fixture
@@ -28,26 +31,19 @@ def folder(tmp_path: Path) -> RunFolder:
     return RunFolder.create(tmp_path / "run-001", {"name": "mine", "seed": 0, "steps": 5})
 
 
-def named(*trackers: FakeTracker) -> list[NamedTracker]:
-    return [
-        NamedTracker(name=f"fake {number}", tracker=each, data={})
-        for number, each in enumerate(trackers)
-    ]
-
-
 def go(
     folder: RunFolder,
     *trackers: FakeTracker,
     steps: range = range(0),
+    groups: Sequence[ScoredGroup] = (),
     summary: Mapping[str, JSON] | None = None,
 ) -> None:
     """Steps as a run takes them: stored first, then shown."""
-    with tracking(folder, named(*trackers)) as tracked:
+    with tracking(folder, trackers) as tracked:
         folder.rewind(steps.start - 1)
         for step in steps:
             folder.add_metrics(step, {"reward": step / 4})
-            folder.add_timings(step, {"update": 0.5})
-            tracked.log(step, {"reward": step / 4}, {"update": 0.5})
+            tracked.log(step, {"reward": step / 4}, {"update": 0.5}, groups)
         if summary is not None:
             tracked.end(summary)
 
@@ -56,11 +52,15 @@ def steps_of(tracker: FakeTracker) -> list[int]:
     return [step for step, _ in tracker.rows]
 
 
-def records(folder: RunFolder) -> list[dict[str, JSON]]:
+def record(folder: RunFolder) -> dict[str, JSON]:
     return json.loads((folder.path / "trackers.json").read_text())
 
 
-# -- what a tracker is given ----------------------------------------------------------------------
+def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [each.getMessage() for each in caplog.records if each.levelno == logging.WARNING]
+
+
+# -- what a tracker is shown ----------------------------------------------------------------------
 def test_a_tracker_sees_the_run_its_steps_and_its_result(folder: RunFolder):
     fake = FakeTracker()
     result = {"steps": 2, "before": None, "after": {"accuracy": 0.5, "by_kind": {"known": {}}}}
@@ -73,23 +73,42 @@ def test_a_tracker_sees_the_run_its_steps_and_its_result(folder: RunFolder):
         (1, {"reward": 0.25, "seconds/update": 0.5}),
     ]
     assert fake.summaries == [{"after/accuracy": 0.5}]
-    assert records(folder) == [{"type": "fake 0", "id": "fake-1", "step": 1, "state": "ended"}]
+    assert record(folder) == {"ids": ["fake-1"], "shown": 1, "complete": True}
 
 
 def test_only_finite_numbers_are_shown(folder: RunFolder):
     fake = FakeTracker()
-    with tracking(folder, named(fake)) as tracked:
-        odd = {"step": 0, "stage": "reinforce", "flag": True, "none": None, "list": [1]}
-        tracked.log(0, {**odd, "nan": float("nan"), "inf": float("inf"), "kl": 1}, {})
+    with tracking(folder, [fake]) as tracked:
+        odd = {"stage": "reinforce", "flag": True, "none": None, "list": [1]}
+        tracked.log(0, {**odd, "nan": float("nan"), "inf": float("inf"), "kl": 1}, {}, ())
     assert fake.rows == [(0, {"kl": 1.0})]
+
+
+def test_some_steps_come_with_a_few_episodes_as_text(folder: RunFolder, tmp_path: Path):
+    fake = FakeTracker()
+    groups = made_up_run(tmp_path / "made-up", steps=1, questions=6).evaluation("before").groups
+    go(folder, fake, steps=range(SAMPLES_EVERY + 1), groups=groups)
+    assert {step: len(shown) for step, shown in fake.samples.items()} == {
+        0: SAMPLES,
+        SAMPLES_EVERY: SAMPLES,
+    }
+    first = groups[0]
+    trajectory, score = first.group.trajectories[0], first.scores[0]
+    lines = fake.samples[0][0].splitlines()
+    assert lines[0] == f"user: {trajectory.task.prompt[0].content}"
+    assert f"policy: {trajectory.turns[0].text}" in fake.samples[0][0]
+    assert lines[-1] == f"reward: {score.total:.3f} ({score.outcome})"
+    for turn in trajectory.turns:
+        for message in turn.observation.messages if turn.observation else ():
+            assert f"environment: {message.content}" in fake.samples[0][0]
 
 
 def test_a_run_that_stops_ends_without_a_result(folder: RunFolder):
     fake = FakeTracker()
-    with pytest.raises(KeyboardInterrupt), tracking(folder, named(fake)):
+    with pytest.raises(KeyboardInterrupt), tracking(folder, [fake]):
         raise KeyboardInterrupt
     assert fake.summaries == [None]
-    assert records(folder)[0]["state"] == "following"
+    assert record(folder) == {"ids": ["fake-1"], "shown": -1, "complete": False}
 
 
 def test_without_trackers_the_run_folder_is_as_ever(folder: RunFolder):
@@ -108,23 +127,37 @@ def test_a_resumed_run_goes_on_under_its_id_and_shows_no_step_twice(folder: RunF
     assert [each.runs[0].id for each in (first, second, third)] == [None, "fake-1", "fake-1"]
 
 
-def test_a_killed_run_shows_no_step_twice(folder: RunFolder, tmp_path: Path):
-    with tracking(folder, named(FakeTracker())) as tracked:
-        for step in range(3):
-            folder.add_metrics(step, {"reward": 0.0})
-            tracked.log(step, {"reward": 0.0}, {})
-        shutil.copytree(folder.path, tmp_path / "killed")  # What a kill leaves at this instant.
-    killed, fake = RunFolder.open(tmp_path / "killed"), FakeTracker()
-    assert records(killed) == [{"type": "fake 0", "id": "fake-1", "step": -1, "state": "following"}]
-    go(killed, fake, steps=range(1, 4))
-    assert steps_of(fake) == [3]
+def test_a_run_killed_twice_shows_no_step_twice(folder: RunFolder, tmp_path: Path):
+    """Killed after step 2, and again when it had gone back and made step 1 anew."""
+    places = [folder.path, tmp_path / "killed", tmp_path / "killed-again"]
+    fakes = [FakeTracker(), FakeTracker(), FakeTracker()]
+    for before, after, fake, steps in zip(
+        places, places[1:], fakes, (range(3), range(1, 2)), strict=False
+    ):
+        run = RunFolder.open(before)
+        with tracking(run, [fake]) as tracked:
+            run.rewind(steps.start - 1)
+            for step in steps:
+                run.add_metrics(step, {"reward": 0.0})
+                tracked.log(step, {"reward": 0.0}, {}, ())
+            shutil.copytree(run.path, after)  # What a kill leaves at this instant.
+    go(RunFolder.open(places[-1]), fakes[-1], steps=range(1, 4))
+    assert [steps_of(fake) for fake in fakes] == [[0, 1, 2], [], [3]]
 
 
 def test_a_finished_run_that_is_resumed_is_not_shown_again(folder: RunFolder):
-    go(folder, FakeTracker(), steps=range(2), summary={"after": {"accuracy": 1}})
+    go(folder, FakeTracker(), steps=range(2), summary=DONE)
     fake = FakeTracker()
-    go(folder, fake, steps=range(2, 2), summary={"after": {"accuracy": 1}})
+    go(folder, fake, steps=range(2, 2), summary=DONE)
     assert (fake.runs, fake.rows, fake.summaries) == ([], [], [])
+
+
+def test_a_run_killed_before_its_end_was_shown_shows_it(folder: RunFolder):
+    go(folder, FakeTracker(), steps=range(2))
+    folder.write_summary(DONE)
+    fake = FakeTracker()
+    go(folder, fake, steps=range(2, 2), summary=DONE)
+    assert (fake.rows, fake.summaries) == ([], [{"after/accuracy": 1.0}])
 
 
 # -- failing --------------------------------------------------------------------------------------
@@ -132,21 +165,27 @@ def test_a_tracker_that_fails_is_left_alone_with_one_warning(
     folder: RunFolder, caplog: pytest.LogCaptureFixture
 ):
     failing, other = FakeTracker(fails_at=2), FakeTracker()
-    go(folder, failing, other, steps=range(5), summary={"after": {"accuracy": 1}})
+    go(folder, failing, other, steps=range(5), summary=DONE)
     assert (steps_of(failing), failing.summaries) == ([0, 1], [])
     assert (steps_of(other), other.summaries) == ([0, 1, 2, 3, 4], [{"after/accuracy": 1.0}])
-    (warning,) = [each.getMessage() for each in caplog.records]
-    assert warning.startswith("tracker fake 0 failed and is left alone: ConnectionError: no way to")
-    assert [each["state"] for each in records(folder)] == ["failed", "ended"]
+    (warning,) = warnings(caplog)
+    assert warning.startswith(
+        "tracker FakeTracker failed and is left alone: ConnectionError: no way to hand over step 2"
+    )
     assert [row["step"] for row in folder.metrics()] == [0, 1, 2, 3, 4]
 
 
-def test_a_resumed_run_shows_what_a_failed_tracker_missed(folder: RunFolder):
-    go(folder, FakeTracker(fails_at=1), steps=range(4))
-    fake = FakeTracker()
-    go(folder, fake, steps=range(3, 6))
-    assert steps_of(fake) == [1, 2, 3, 4, 5]
-    assert fake.rows[0][1] == {"reward": 0.25, "seconds/update": 0.5}
+class Leaving(FakeTracker):
+    """Ends the program, or so it thinks."""
+
+    def log(self, step: int, metrics: Mapping[str, float], samples: Sequence[str]) -> None:
+        sys.exit(3)
+
+
+def test_a_tracker_cannot_end_the_run(folder: RunFolder, caplog: pytest.LogCaptureFixture):
+    go(folder, Leaving(), steps=range(2))
+    assert [row["step"] for row in folder.metrics()] == [0, 1]
+    assert "SystemExit: 3" in warnings(caplog)[0]
 
 
 class Refusing(FakeTracker):
@@ -156,11 +195,13 @@ class Refusing(FakeTracker):
         raise ConnectionError("who are you?")
 
 
-def test_a_new_run_whose_tracker_cannot_begin_does_not_begin(folder: RunFolder):
+def test_a_new_run_whose_tracker_cannot_begin_does_not_begin(
+    folder: RunFolder, caplog: pytest.LogCaptureFixture
+):
     first = FakeTracker()
-    with pytest.raises(ConfigError, match=r"fake 1 cannot: ConnectionError: who are you\?: check"):
+    with pytest.raises(ConfigError, match=r"Refusing cannot: ConnectionError: who are you\?: chec"):
         go(folder, first, Refusing(), steps=range(3))
-    assert (first.rows, first.summaries) == ([], [None])
+    assert (first.rows, first.summaries, warnings(caplog)) == ([], [None], [])
     assert folder.metrics() == []
 
 
@@ -169,34 +210,45 @@ def test_a_resumed_run_whose_tracker_cannot_begin_goes_on(
 ):
     go(folder, FakeTracker(), steps=range(2))
     go(folder, Refusing(), steps=range(2, 4))
-    assert len(caplog.records) == 1
+    assert len(warnings(caplog)) == 1
     fake = FakeTracker()
     go(folder, fake, steps=range(4, 5))
-    assert fake.runs[0].id == "fake-1"
-    assert steps_of(fake) == [2, 3, 4]
+    assert (fake.runs[0].id, steps_of(fake)) == ("fake-1", [4])
 
 
 class Hanging(FakeTracker):
     """Answers nothing from its second step on."""
 
-    def log(self, step: int, metrics: Mapping[str, float]) -> None:
+    def log(self, step: int, metrics: Mapping[str, float], samples: Sequence[str]) -> None:
         if step == 1:
             threading.Event().wait()
-        FakeTracker.log(self, step, metrics)
+        FakeTracker.log(self, step, metrics, samples)
 
 
 def test_a_tracker_that_hangs_holds_nothing_up(
     folder: RunFolder, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
-    monkeypatch.setattr(module, "ENDS_WITHIN", 0.2)
+    monkeypatch.setattr(module, "END_WITHIN", 0.2)
     monkeypatch.setattr(module, "_QUIET", 0.1)
-    go(folder, Hanging(), steps=range(3), summary={})
-    said = [each.getMessage() for each in caplog.records if each.levelno == logging.WARNING]
-    assert "waiting for tracker fake 0 to end" in said[0]
-    assert "TimeoutError: no answer within 0 seconds" in said[1]
-    fake = FakeTracker()
-    go(folder, fake, steps=range(3, 4))
-    assert steps_of(fake) == [1, 2, 3]
+    other = FakeTracker()
+    go(folder, Hanging(), other, steps=range(3), summary=DONE)
+    waiting, late = warnings(caplog)
+    assert waiting == "waiting for tracker Hanging to end: 0.2 s at most"
+    assert "TimeoutError: no answer within 0.2 seconds" in late
+    assert (steps_of(other), other.summaries) == ([0, 1, 2], [{"after/accuracy": 1.0}])
+
+
+class Chatty(FakeTracker):
+    """Prints."""
+
+    def begin(self, run: TrackedRun) -> str:
+        print("hello")
+        return FakeTracker.begin(self, run)
+
+
+def test_what_a_tracker_prints_is_no_result(folder: RunFolder, capsys: pytest.CaptureFixture[str]):
+    go(folder, Chatty())
+    assert capsys.readouterr() == ("", "hello\n")
 
 
 # -- the shipped ones -----------------------------------------------------------------------------
@@ -207,26 +259,22 @@ def test_these_ship():
 
 @pytest.mark.parametrize("name", sorted(PACKAGES))
 def test_a_tracker_without_its_package_is_refused(name: str, monkeypatch: pytest.MonkeyPatch):
-    for loaded in [each for each in sys.modules if each.partition(".")[0] == name]:
+    own = f"outfox.store.trackers.{name}"
+    for loaded in [each for each in sys.modules if each.partition(".")[0] == name or each == own]:
         monkeypatch.delitem(sys.modules, loaded)
     monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(ConfigError) as refused:
-        make_trackers([Part(type=name)], Parts())
+        Parts().resolve("tracker", Part(type=name), where="trackers.0")
     told = str(refused.value)
-    assert told.startswith(f"the tracker {name} needs the package {name}, which cannot be imported")
+    assert told.startswith(f"trackers.0: tracker '{name}' needs '{name}")
     assert f"pip install 'outfox[{name}]'" in told
-
-
-def test_a_wrong_setting_is_refused_by_its_place():
-    wrong = Part(type="wandb", settings={"mode": "offlin"})
-    with pytest.raises(ConfigError, match=r"^trackers\.1\.mode: .*Did you mean 'offline'"):
-        make_trackers([Part(type="outfox.testing.trackers:FakeTracker"), wrong], Parts())
 
 
 def test_the_fake_keeps_the_rules(tmp_path: Path):
     fake = FakeTracker()
     assert check_tracker(lambda: fake, tmp_path) == "fake-1"
     assert steps_of(fake) == [0, 1, 2, 3, 4]
+    assert list(fake.samples) == [0]
     assert fake.summaries == [None, {"before/accuracy": 0.25, "after/accuracy": 0.5}]
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import cast
 
-from outfox.core.extras import require
+import mlflow
+from mlflow.entities import Metric, Param
+
 from outfox.core.protocols import TrackedRun
 from outfox.core.types import JSON
 
@@ -28,17 +30,13 @@ class MLflow:
     uri: str | None = None
     """Default: MLflow's own, e.g. `sqlite:///mlflow.db` in the current folder."""
     tags: Mapping[str, str] = field(default_factory=dict[str, str])
-    _client: Any = field(init=False)
+    samples: bool = True
+    """As artifacts, `samples/step-000010-0.txt`."""
+    _client: mlflow.MlflowClient = field(init=False)
     _id: str = field(init=False)
 
-    def __post_init__(self) -> None:
-        require("mlflow", "the tracker mlflow")
-
     def begin(self, run: TrackedRun) -> str:
-        from mlflow import MlflowClient
-        from mlflow.entities import Param
-
-        self._client = MlflowClient(tracking_uri=self.uri)
+        self._client = mlflow.MlflowClient(tracking_uri=self.uri)
         if run.id:
             self._client.update_run(run.id, status="RUNNING")
             self._id = run.id
@@ -50,16 +48,16 @@ class MLflow:
             self._client.log_batch(self._id, params=params[start : start + _PARAMS])
         return self._id
 
-    def log(self, step: int, metrics: Mapping[str, float]) -> None:
-        from mlflow.entities import Metric
-
+    def log(self, step: int, metrics: Mapping[str, float], samples: Sequence[str]) -> None:
         now = int(time.time() * 1000)
         rows = [Metric(_name(name), value, now, step) for name, value in metrics.items()]
         self._client.log_batch(self._id, metrics=rows)
+        if self.samples:
+            for number, sample in enumerate(samples):
+                self._client.log_text(self._id, sample, f"samples/step-{step:06d}-{number}.txt")
 
     def end(self, summary: Mapping[str, float] | None) -> None:
-        if summary is not None:
-            self.log(0, summary)
+        self.log(0, summary or {}, ())
         self._client.set_terminated(self._id, "KILLED" if summary is None else "FINISHED")
 
     def _experiment(self) -> str:

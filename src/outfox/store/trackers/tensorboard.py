@@ -3,13 +3,17 @@
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-from outfox.core.extras import require
+from tensorboard.compat.proto.event_pb2 import Event
+from tensorboard.compat.proto.summary_pb2 import Summary
+from tensorboard.plugins.text.summary_v2 import text_pb
+from tensorboard.summary.writer.event_file_writer import EventFileWriter
+
 from outfox.core.protocols import TrackedRun
 
 
@@ -19,31 +23,38 @@ class TensorBoard:
 
     dir: str | None = None
     """Default: `tensorboard` in the run folder; elsewhere, a folder by the run's name."""
-    _writer: Any = field(init=False)
-
-    def __post_init__(self) -> None:
-        require("tensorboard", "the tracker tensorboard")
+    samples: bool = True
+    _writer: EventFileWriter = field(init=False)
 
     def begin(self, run: TrackedRun) -> str:
-        from tensorboard.summary.writer.event_file_writer import EventFileWriter
-
         place = Path(self.dir).expanduser() / run.name if self.dir else run.folder / "tensorboard"
         self._writer = EventFileWriter(str(place))
-        return place.name
+        if run.id is None:
+            self._add(0, _text("config", json.dumps(run.config, indent=2, ensure_ascii=False)))
+        return str(place)
 
-    def log(self, step: int, metrics: Mapping[str, float]) -> None:
-        from tensorboard.compat.proto.event_pb2 import Event
-        from tensorboard.compat.proto.summary_pb2 import Summary
-
-        values = [Summary.Value(tag=name, simple_value=value) for name, value in metrics.items()]
-        event = Event(wall_time=time.time(), step=step, summary=Summary(value=values))
-        self._writer.add_event(event)
+    def log(self, step: int, metrics: Mapping[str, float], samples: Sequence[str]) -> None:
+        self._add(step, _scalars(metrics))
+        if self.samples:
+            for number, sample in enumerate(samples):
+                self._add(step, _text(f"samples/{number}", sample))
         self._writer.flush()
 
     def end(self, summary: Mapping[str, float] | None) -> None:
-        if summary is not None:
-            self.log(0, summary)
+        self._add(0, _scalars(summary or {}))
         self._writer.close()
+
+    def _add(self, step: int, summary: Summary) -> None:
+        self._writer.add_event(Event(wall_time=time.time(), step=step, summary=summary))
+
+
+def _scalars(values: Mapping[str, float]) -> Summary:
+    return Summary(value=[Summary.Value(tag=k, simple_value=v) for k, v in values.items()])
+
+
+def _text(name: str, text: str) -> Summary:
+    """TensorBoard reads Markdown; an indented block is shown as it stands."""
+    return text_pb(name, "".join(f"    {line}\n" for line in text.splitlines()))
 
 
 part = TensorBoard

@@ -3,14 +3,12 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Mapping
-from contextlib import redirect_stdout
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 from uuid import uuid4
 
-from outfox.core.extras import require
+import trackio
+
 from outfox.core.protocols import TrackedRun
 
 
@@ -24,35 +22,31 @@ class Trackio:
     """A Hugging Face Space, `user/name`; default: files on this machine (`TRACKIO_DIR`)."""
     server: str | None = None
     """URL of a server of one's own."""
-    _run: Any = field(init=False)
-
-    def __post_init__(self) -> None:
-        require("trackio", "the tracker trackio")
+    samples: bool = True
+    _run: trackio.Run = field(init=False)
 
     def begin(self, run: TrackedRun) -> str:
-        import trackio
-
-        with redirect_stdout(sys.stderr):
-            self._run = trackio.init(
-                project=self.project,
-                group=self.group,
-                space_id=self.space,
-                server_url=self.server,
-                name=run.id or f"{run.name}-{uuid4().hex[:6]}",
-                resume="allow" if run.id else "never",
-                config=dict(run.config),
-                embed=False,
-            )
+        self._run = trackio.init(
+            project=self.project,
+            group=self.group,
+            space_id=self.space,
+            server_url=self.server,
+            name=run.id or f"{run.name}-{uuid4().hex[:6]}",
+            resume="allow" if run.id else "never",
+            config=dict(run.config),
+            embed=False,
+        )
         return str(self._run.name)
 
-    def log(self, step: int, metrics: Mapping[str, float]) -> None:
-        self._run.log(dict(metrics), step=step)
+    def log(self, step: int, metrics: Mapping[str, float], samples: Sequence[str]) -> None:
+        table = [[sample] for sample in samples if self.samples]
+        shown = {"samples": trackio.Table(columns=["episode"], data=table)} if table else {}
+        self._run.log({**metrics, **shown}, step=step)
 
     def end(self, summary: Mapping[str, float] | None) -> None:
-        if summary is not None:
+        if summary:
             self._run.log(dict(summary))
-        with redirect_stdout(sys.stderr):
-            self._run.finish()
+        self._run.finish()
 
 
 part = Trackio

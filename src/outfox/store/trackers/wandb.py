@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from html import escape
+from typing import Literal
 
-from outfox.core.extras import require
+import wandb
+
 from outfox.core.protocols import TrackedRun
 
 
@@ -20,18 +22,14 @@ class WandB:
     entity: str | None = None
     group: str | None = None
     tags: tuple[str, ...] = ()
-    mode: Literal["online", "offline", "shared", "disabled"] | None = None
+    mode: Literal["online", "offline", "disabled"] | None = None
     """None: what `WANDB_MODE` or `wandb offline` says, else online."""
     dir: str | None = None
     """Folder of the local files; default: the run folder."""
-    _run: Any = field(init=False)
-
-    def __post_init__(self) -> None:
-        require("wandb", "the tracker wandb")
+    samples: bool = True
+    _run: wandb.Run = field(init=False)
 
     def begin(self, run: TrackedRun) -> str:
-        import wandb
-
         self._run = wandb.init(
             project=self.project,
             entity=self.entity,
@@ -48,12 +46,18 @@ class WandB:
         )
         return str(self._run.id)
 
-    def log(self, step: int, metrics: Mapping[str, float]) -> None:
-        self._run.log(dict(metrics), step=step, commit=True)
+    def log(self, step: int, metrics: Mapping[str, float], samples: Sequence[str]) -> None:
+        shown = samples if self.samples else ()
+        pages = {f"samples/{number}": _page(sample) for number, sample in enumerate(shown)}
+        self._run.log({**metrics, **pages}, step=step, commit=True)
 
     def end(self, summary: Mapping[str, float] | None) -> None:
         self._run.summary.update(dict(summary or {}))
         self._run.finish(exit_code=0 if summary is not None else 1)
+
+
+def _page(text: str) -> wandb.Html:
+    return wandb.Html(f'<pre style="white-space: pre-wrap">{escape(text)}</pre>')
 
 
 part = WandB
