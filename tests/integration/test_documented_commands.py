@@ -1,8 +1,7 @@
-"""What README and docs promise: commands, files, queries, keys and links.
+"""What README and docs promise: commands, files, queries, keys and links. Nothing is trained;
+`test_documented_runs.py` does that.
 
-Fenced blocks with a title (`yaml title="mine.yaml"`) are written out for the page's commands. These
-are checked as they stand, then run in the page's order, with trainings of seconds
-(`OUTFOX_DOC_TEST=1`). What is not run stands in NOT_RUN, with the reason.
+Fenced blocks with a title (`yaml title="mine.yaml"`) are written out for the page's commands.
 """
 
 import re
@@ -18,7 +17,6 @@ import pytest
 
 from outfox.cli import VERBS, command, main
 from outfox.cli.train import split_words
-from outfox.core.brief import VARIABLE
 from outfox.core.comparison import load_comparison
 from outfox.core.config import Part, RecipeFile, load_recipe, load_yaml, validate
 from outfox.core.parts import Parts
@@ -42,8 +40,8 @@ _FENCE = re.compile(
     r'^```(?P<kind>\w+)(?: title="(?P<title>[^"]+)")?\n(?P<text>.*?)^```$', re.MULTILINE | re.DOTALL
 )
 _LINK = re.compile(r"\]\(([^)#\s]+)")
+_EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
 _TARGETS = frozenset(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
-EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
 
 
 def name_of(page: Path) -> str:
@@ -59,121 +57,24 @@ def commands(page: Path) -> list[str]:
     return [line for line in lines if line.strip()]
 
 
-NOT_RUN = {
-    "make test": "it is this suite",
-    "make test-trackers": "it makes an environment of its own",
-    ". .venv/bin/activate": "it is the environment of this suite",
-    "pytest -q tests/unit/rewards": "it is a part of this suite",
-    "pip install 'outfox[tensorboard]'": "it changes the environment",
-    'outfox train when-to-search "trackers=[tensorboard]"': "make test-trackers does so",
-    "outfox train watched.yaml": "make test-trackers does so",
-    "tensorboard --logdir runs": "it is a server of another package",
-    "wandb sync runs/watched-001/wandb/offline-run-*": "it sends to a service",
-}
-"""Line to the reason why no test runs it."""
-_CHECKPOINT = re.compile(r"(runs/[^/\s]+/checkpoints)/step-\d+")
-
-
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("cache")
-
-
-@pytest.fixture(scope="module")
-def done() -> set[str]:
-    """Trainings that ran already, on any page, with what they read."""
-    return set()
-
-
 @pytest.fixture
-def desk(
-    request: pytest.FixtureRequest, tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> Path:
+def desk(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with the files that the page shows; the current one meanwhile."""
     page: Path = request.getfixturevalue("page")
     for block in _FENCE.finditer(page.read_text(encoding="utf-8")):
         if block["title"]:
             (tmp_path / block["title"]).write_text(block["text"], encoding="utf-8")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
     return tmp_path
 
 
-def translated(page: Path) -> bool:
-    return page.stem.endswith(".zh")
-
-
-@pytest.mark.parametrize(
-    "page", [p for p in PAGES if commands(p) and not translated(p)], ids=name_of
-)
-def test_the_commands_of_a_page_run(
-    page: Path,
-    desk: Path,
-    done: set[str],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-):
-    lines = commands(page)
-    for number, line in enumerate(lines):
+@pytest.mark.parametrize("page", [p for p in PAGES if commands(p)], ids=name_of)
+def test_the_commands_of_a_page_hold(page: Path, desk: Path):
+    for line in commands(page):
         check(line)
-        key = line + "".join(
-            file.read_text() for file in desk.iterdir() if file.is_file() and file.name in line
-        )
-        used_later = any("runs/" in later for later in lines[number:])
-        if line in NOT_RUN or (key in done and not used_later):
-            continue
-        with monkeypatch.context() as environment:
-            environment.setenv(VARIABLE, "1")
-            run(line)
-        out = capsys.readouterr().out
-        if " > " in line:
-            Path(line.partition(" > ")[2]).write_text(out, encoding="utf-8")
-        done.add(key)
-
-
-@pytest.mark.parametrize("page", [p for p in PAGES if translated(p)], ids=name_of)
-def test_a_translated_page_shows_the_same_commands(page: Path):
-    assert commands(page) == commands(page.with_name(page.name.replace(".zh.", ".")))
-
-
-def test_all_that_is_not_run_is_documented():
-    documented = {line for page in PAGES for line in commands(page)}
-    assert NOT_RUN.keys() <= documented
-
-
-def run(line: str) -> None:
-    """As a user would, in this process. A finding of the doctor's is a result, too."""
-    words = shlex.split(line.partition(" > ")[0])
-    match words:
-        case ["python", "-m", "webbrowser", shown]:
-            assert Path(shown).is_file(), line
-        case ["make", "train", *settings]:
-            given = [word for each in settings for word in shlex.split(each.partition("=")[2])]
-            assert outfox("train", *given) == 0, line
-        case ["outfox", verb, *arguments]:
-            stand_in(line)
-            assert outfox(verb, *arguments) in ((0, 1) if verb == "doctor" else (0,)), line
-        case _:
-            raise AssertionError(
-                f"a documented command that nothing runs, without a reason: {line}"
-            )
-
-
-def outfox(*words: str) -> int:
-    with pytest.raises(SystemExit) as ended:
-        main(words)
-    return int(ended.value.code or 0)
-
-
-def stand_in(line: str) -> None:
-    """A training of seconds takes fewer steps: its last checkpoint stands for the one named."""
-    for named in _CHECKPOINT.finditer(line):
-        last = sorted(Path(named[1]).iterdir())[-1]
-        Path(named[0]).symlink_to(last.absolute())
 
 
 def check(line: str) -> None:
-    """Names, options, settings and files, as the line stands."""
     words = shlex.split(line.partition(" > ")[0])
     match words:
         case ["outfox", verb, *arguments]:
@@ -185,16 +86,28 @@ def check(line: str) -> None:
                 name, _, value = setting.partition("=")
                 assert name == "ARGS", line
                 check_verb("train", shlex.split(value))
+        case [".", ".venv/bin/activate"] | ["python", "-m", "webbrowser", _]:
+            pass
+        case ["tensorboard" | "wandb", *_]:
+            pass
+        case ["pip", "install", extra]:
+            assert extra.removeprefix("outfox[").removesuffix("]") in _EXTRAS, line
         case ["pytest", "-q", place]:
             assert (ROOT / place).exists(), line
-        case ["pip", "install", extra]:
-            assert extra.removeprefix("outfox[").removesuffix("]") in EXTRAS, line
         case _:
-            pass  # It is run, or stands in NOT_RUN.
+            raise AssertionError(f"a documented command that nothing checks: {line}")
 
 
 def check_verb(verb: str, arguments: list[str]) -> None:
-    """Options as the verb parses them; settings as the recipe takes them."""
+    """Options as the verb parses them; settings as the recipe takes them.
+
+    What trains nothing is run: later lines of a page use what it wrote.
+    """
+    if verb in ("data", "init"):
+        with pytest.raises(SystemExit) as ended:
+            main([verb, *arguments])
+        assert not ended.value.code, arguments
+        return
     context = command().commands[verb].make_context(verb, list(arguments))
     if verb != "train" or context.params["resume"] is not None:
         return
@@ -324,5 +237,7 @@ def test_every_metric_and_column_is_documented(tmp_path: Path):
     assert RunFolder.open(run.path).about.keys() <= rows("run-folder.md", "## run.yaml").keys()
 
 
-def test_the_readme_begins_with_the_two_commands():
-    assert commands(ROOT / "README.md")[:2] == ["make train", "make test"]
+def test_both_readmes_show_the_same_commands():
+    english, chinese = (commands(ROOT / name) for name in ("README.md", "README.zh.md"))
+    assert english == chinese
+    assert english[:2] == ["make train", "make test"]
