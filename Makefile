@@ -1,4 +1,5 @@
 # Two commands: `make train` and `make test`. `make train ARGS="steps=20"` passes settings on.
+# `make test-trackers`: the libraries of TensorBoard, W&B, trackio and MLflow, in a venv of its own.
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -9,7 +10,7 @@ BIN := $(VENV)/bin
 TORCH := $(shell sed -n 's/^torch==//p' constraints.txt)
 INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python --constraint constraints.txt
 
-.PHONY: train test test-crash test-real docs changelog install
+.PHONY: train test test-crash test-trackers test-real docs changelog install
 
 train: install
 	$(BIN)/outfox train $(ARGS)
@@ -25,6 +26,11 @@ test: $(VENV)/.test
 # A run killed at each of its durable operations, with a full disk at each, and at 200 instants.
 test-crash: $(VENV)/.test
 	OUTFOX_TEST_CRASH=all OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses 2 tests/crash
+
+test-trackers:
+	$(MAKE) .venv-trackers/.test VENV=.venv-trackers \
+	  PACKAGE="--editable '.[local,tensorboard,wandb,trackio,mlflow]'"
+	OMP_NUM_THREADS=1 .venv-trackers/bin/pytest -p no:xdist tests/trackers
 
 # The site, in build/docs/site, and its tables from the code.
 docs: $(VENV)/.test

@@ -12,12 +12,13 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
+from outfox.core.brief import shortened
 from outfox.core.config import Part, RecipeFile, merge, to_data, validate
-from outfox.core.errors import ConfigError, did_you_mean
+from outfox.core.errors import ConfigError
 from outfox.core.folders import cache_of, find
 from outfox.core.isolation.isolation import Isolation, isolate
-from outfox.core.parts import Parts, refuse_own
-from outfox.core.protocols import Codec, Credit, Engine, Sampling, Trainer
+from outfox.core.parts import Parts, Resolved, refuse_own
+from outfox.core.protocols import Codec, Credit, Engine, Sampling, Tracker, Trainer
 from outfox.core.ranks import ALONE, Ranks
 from outfox.core.recipe import Recipe
 from outfox.core.types import JSON, Task
@@ -36,7 +37,7 @@ from outfox.rewards.solvability import Solvability, WorldSolvability
 from outfox.rewards.tree import tree_of
 from outfox.rollout.group import RolloutPlan
 from outfox.rollout.limits import Limits
-from outfox.rollout.readings import READINGS, Reading
+from outfox.rollout.readings import Reading, readings_of
 from outfox.worlds.tasks.formats import make_format
 from outfox.worlds.tools.own import recipe_tool
 from outfox.worlds.world import DemonstrationSource, Supplies, World
@@ -74,6 +75,7 @@ class System:
     limits: Limits
     readings: Mapping[str, Reading]
     demonstrations: DemonstrationSource | None
+    trackers: tuple[Tracker, ...]
 
     @property
     def leads(self) -> bool:
@@ -101,13 +103,13 @@ class Lesson:
 
 def assemble(file: RecipeFile, *, allow_user_code: bool = True, ranks: Ranks = ALONE) -> System:
     """All parts of a recipe. Raises ConfigError or DataError before anything is written."""
-    recipe = validate(Recipe, {"name": file.name, **file.data})
+    recipe = shortened(validate(Recipe, {"name": file.name, **file.data}))
     parts = Parts(allow_user_code=allow_user_code, folders=file.folders)
     tree = tree_of(recipe.rubric, file.folders)
     if not allow_user_code:
         signals: list[JSON] = [{"type": name} for name in tree.signals]
         refuse_own([to_data(recipe), signals, to_data(tree)])
-    readings = _readings(recipe)
+    readings = readings_of(recipe.readings)
     isolation = isolate(recipe.user_code)
     supplies = _supplies(recipe, parts, isolation, file.folders)
     recipe = replace(recipe, codec=_codec(recipe, supplies))
@@ -144,6 +146,7 @@ def assemble(file: RecipeFile, *, allow_user_code: bool = True, ranks: Ranks = A
         demonstrations=(
             world.demonstrations(codec, readings=bool(readings)) if world.demonstrations else None
         ),
+        trackers=tuple(found.factory(**found.settings) for found in _trackers(recipe, parts)),
     )
     _check(system)
     return system
@@ -265,17 +268,6 @@ def _model(recipe: Recipe, world: World, folders: tuple[Path, ...]) -> LoadedMod
     return LoadedModel(model=build_model(tokenizer, seed=recipe.seed, **sizes), tokenizer=tokenizer)
 
 
-def _readings(recipe: Recipe) -> dict[str, Reading]:
-    found: dict[str, Reading] = {}
-    for span, name in recipe.readings.items():
-        if name not in READINGS:
-            raise ConfigError(
-                f"readings.{span}: no reading is called '{name}'.{did_you_mean(name, READINGS)}"
-            )
-        found[span] = READINGS[name]
-    return found
-
-
 def _codec(recipe: Recipe, supplies: Supplies) -> Part:
     """The codec pauses where a reading is due, and calls the user's tools by their names."""
     tools = text_parameters(made().spec for made in supplies.tools)
@@ -367,6 +359,11 @@ def _check(system: System) -> None:
     system.parts.resolve("trainer", cold, where="cold_start.trainer")
 
 
+def _trackers(recipe: Recipe, parts: Parts) -> list[Resolved]:
+    wanted = enumerate(recipe.trackers)
+    return [parts.resolve("tracker", part, where=f"trackers.{index}") for index, part in wanted]
+
+
 def _with(part: Part, **settings: JSON) -> Part:
     return replace(part, settings={**part.settings, **settings})
 
@@ -384,5 +381,6 @@ def _resolved(recipe: Recipe, parts: Parts, rubric: RubricTree) -> dict[str, JSO
         "loss": dict(parts.resolve("loss", chosen.loss).data),
         **_plan(recipe, chosen),
     }
+    whole["trackers"] = [dict(found.data) for found in _trackers(recipe, parts)]
     whole["rubric"] = cast("dict[str, Any]", to_data(rubric.tree))
     return whole

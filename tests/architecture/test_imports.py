@@ -26,6 +26,10 @@ HOMES = {
     "verl": ("bridges/verl",),
     "ray": ("bridges/verl",),
     "trl": ("bridges/trl",),
+    "tensorboard": ("store/trackers/tensorboard.py",),
+    "wandb": ("store/trackers/wandb.py",),
+    "trackio": ("store/trackers/trackio.py",),
+    "mlflow": ("store/trackers/mlflow.py",),
 }
 """Heavy package to the only places that may import it."""
 

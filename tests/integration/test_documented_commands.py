@@ -1,10 +1,12 @@
-"""What README and docs promise: commands, files, queries, keys and links. Nothing is trained.
+"""What README and docs promise: commands, files, queries, keys and links. Nothing is trained;
+`test_documented_runs.py` does that.
 
 Fenced blocks with a title (`yaml title="mine.yaml"`) are written out for the page's commands.
 """
 
 import re
 import shlex
+import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
@@ -38,6 +40,7 @@ _FENCE = re.compile(
     r'^```(?P<kind>\w+)(?: title="(?P<title>[^"]+)")?\n(?P<text>.*?)^```$', re.MULTILINE | re.DOTALL
 )
 _LINK = re.compile(r"\]\(([^)#\s]+)")
+_EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
 _TARGETS = frozenset(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
 
 
@@ -87,6 +90,10 @@ def check(line: str) -> None:
             pass
         case ["python", "-m", "http.server", "--directory", _]:
             pass
+        case ["tensorboard" | "wandb", *_]:
+            pass
+        case ["pip", "install", extra]:
+            assert extra.removeprefix("outfox[").removesuffix("]") in _EXTRAS, line
         case ["pytest", "-q", place]:
             assert (ROOT / place).exists(), line
         case _:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from outfox.build import System, imitation
 from outfox.cli.display import Display
+from outfox.core.brief import drills
 from outfox.core.folders import cache_of
 from outfox.core.types import JSON
 from outfox.evaluation.gates import Gate, run_gates
@@ -18,6 +19,8 @@ from outfox.loop import train
 from outfox.store.run_folder import RunFolder, content_hash
 
 STAGE = "imitate"
+DRILLS = (200, 64)
+"""Drills of each gate, and known facts that are asked for; most tokens of an answer."""
 _MADE_BY = ("core", "worlds", "policies", "learning", "loop.py", "build.py")
 """Sources that a cold start's weights depend on."""
 _NOT_BY = ("policies/engines", "policies/engine_policy.py", "learning/credit")
@@ -83,7 +86,9 @@ async def cold_start(system: System, folder: RunFolder, display: Display) -> Non
 async def gates(system: System, folder: RunFolder, display: Display) -> tuple[Gate, ...]:
     """Measure the drill gates; one that fails is a warning, for the result says what it cost."""
     assert system.demonstrations is not None
-    measured = await run_gates(system.engine, system.codec, system.demonstrations)
+    measured = await run_gates(
+        system.engine, system.codec, system.demonstrations, **drills(*DRILLS)
+    )
     display.say("gates: " + " · ".join(map(str, measured)))
     if system.leads:
         values: dict[str, JSON] = {gate.name: gate.estimate.value for gate in measured}

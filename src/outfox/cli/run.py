@@ -14,8 +14,9 @@ from dataclasses import asdict, dataclass, replace
 from time import perf_counter
 
 from outfox.build import Lesson, System, reinforcement
-from outfox.cli.cold_start import cold_start, gates
+from outfox.cli.cold_start import DRILLS, cold_start, gates
 from outfox.cli.display import Display
+from outfox.core.brief import drills
 from outfox.core.isolation.failures import failures, from_row, to_row
 from outfox.core.isolation.isolation import Isolation
 from outfox.core.protocols import Sampling, Stateful
@@ -32,12 +33,11 @@ from outfox.loop import train
 from outfox.policies.loading import without_bars
 from outfox.policies.lora import merged
 from outfox.store.run_folder import RunFolder
+from outfox.store.tracking import Tracked, tracking
 from outfox.workbench.report import write_report
 
 BEFORE = -1
 """The step of an evaluation before any reinforcement."""
-RECALLED = 200
-"""Known facts asked for closed-book recall."""
 
 GARBAGE = 50_000
 """New objects between collections: about those of a step. Python's own 700 take a tenth of it."""
@@ -58,8 +58,9 @@ async def run(system: System, folder: RunFolder, display: Display) -> Outcome | 
 
     With several ranks every one calls this; the leading one writes, and returns the outcome.
     """
-    with _frozen():
-        return await _run(system, folder, display)
+    trackers = system.trackers if system.leads else ()
+    with _frozen(), tracking(folder, trackers) as tracked:
+        return await _run(system, folder, display, tracked)
 
 
 @contextmanager
@@ -79,14 +80,16 @@ def _frozen() -> Generator[None]:
         gc.unfreeze()
 
 
-async def _run(system: System, folder: RunFolder, display: Display) -> Outcome | None:
+async def _run(
+    system: System, folder: RunFolder, display: Display, tracked: Tracked
+) -> Outcome | None:
     begun = perf_counter()
     start = await _prepare(system, folder, display)
     lesson = reinforcement(system)
     if start:
         _restore(system, folder, lesson, start - 1)
     before = await _evaluated("before", system, folder, display, start)
-    await _reinforce(system, folder, display, lesson, start)
+    await _reinforce(system, folder, display, tracked, lesson, start)
     after = await _evaluated("after", system, folder, display, lesson.steps)
     greedy = await _evaluated("greedy", system, folder, display, lesson.steps)
     if not system.leads:
@@ -103,6 +106,7 @@ async def _run(system: System, folder: RunFolder, display: Display) -> Outcome |
         with without_bars(), merged(system.model.model) as whole:
             export_model(folder.path / "model", whole, system.model.tokenizer)
     folder.write_summary(content)
+    tracked.end(content)
     folder.add_timings(lesson.steps, {"whole": perf_counter() - begun}, stage="run")
     write_report(folder)
     return Outcome(summary=content, before=before, after=after, greedy=greedy)
@@ -130,13 +134,18 @@ async def _prepare(system: System, folder: RunFolder, display: Display) -> int:
 
 
 async def _reinforce(
-    system: System, folder: RunFolder, display: Display, lesson: Lesson, start: int
+    system: System,
+    folder: RunFolder,
+    display: Display,
+    tracked: Tracked,
+    lesson: Lesson,
+    start: int,
 ) -> None:
     with display.bar("reinforcement", lesson.steps) as bar:
         steps = train(lesson.stage, lesson.trainer, system.engine, steps=lesson.steps, start=start)
         async for result in steps:
             if system.leads:
-                _store(system, folder, lesson, result)
+                _store(system, folder, tracked, lesson, result)
             bar.to(result.step + 1, line(measure(result.groups)))
 
 
@@ -147,7 +156,9 @@ def _keep_failures(isolation: Isolation, folder: RunFolder, result: StepResult) 
             folder.add_event("user_code", **to_row(asked, failure))
 
 
-def _store(system: System, folder: RunFolder, lesson: Lesson, result: StepResult) -> None:
+def _store(
+    system: System, folder: RunFolder, tracked: Tracked, lesson: Lesson, result: StepResult
+) -> None:
     if system.isolation is not None:
         _keep_failures(system.isolation, folder, result)
     folder.add_groups(
@@ -157,8 +168,10 @@ def _store(system: System, folder: RunFolder, lesson: Lesson, result: StepResult
         credits=result.credits,
         decode=system.codec.decode,
     )
-    folder.add_metrics(result.step, {**result.metrics, **behaviour(result.groups)})
+    metrics = {**result.metrics, **behaviour(result.groups)}
+    folder.add_metrics(result.step, metrics)
     folder.add_timings(result.step, result.timings)
+    tracked.log(result.step, metrics, result.timings, result.groups)
     last = result.step + 1 == lesson.steps
     if last or (result.step + 1) % system.recipe.save.every == 0:
         _save(system, folder, lesson, result.step)
@@ -207,7 +220,9 @@ async def _evaluate(name: str, system: System, display: Display, step: int) -> E
     samples = 1 if greedy else settings.samples
     recalled = NOT_MEASURED
     if system.demonstrations is not None and not greedy:
-        recalled = await recall(system.engine, system.codec, system.demonstrations, count=RECALLED)
+        recalled = await recall(
+            system.engine, system.codec, system.demonstrations, **drills(*DRILLS)
+        )
     with display.bar(f"evaluation {name}", len(tasks) * samples) as bar:
         return await evaluate(
             tasks,

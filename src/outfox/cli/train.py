@@ -15,6 +15,7 @@ from outfox.cli.contrast import run_comparison
 from outfox.cli.display import Display
 from outfox.cli.folders import create_folder, reopen_folder
 from outfox.cli.processes import run_alone_or_together
+from outfox.core.brief import VARIABLE, is_brief
 from outfox.core.comparison import load_comparison
 from outfox.core.config import RecipeFile, load_recipe
 from outfox.core.errors import ConfigError
@@ -45,6 +46,8 @@ def command(
     """
     recipe, overrides = split_words(words or [])
     display = Display()
+    if is_brief():
+        display.say(f"{VARIABLE}=1: a training of seconds, which shows nothing but that it runs")
     if resume is not None and words:
         raise ConfigError(
             f"a resumed run keeps its settings; got {' '.join(words)}: leave them out, or begin "

@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
 
+from outfox.core.brief import SEEDS, is_brief
 from outfox.core.config import (
     RECIPES,
     RecipeFile,
@@ -172,6 +173,7 @@ def _chosen(comparison: Comparison, own: Mapping[str, JSON]) -> Comparison:
     wrong = [seed for seed in seeds if not str(seed).lstrip("-").isdecimal()]
     if wrong:
         raise ConfigError(f"seeds: are whole numbers, not {wrong[0]!r}; write seeds=0,1,2")
+    seeds = seeds[:SEEDS] if is_brief() else seeds
     return replace(
         comparison, variants=variants, against=against, seeds=tuple(int(str(s)) for s in seeds)
     )

@@ -46,6 +46,7 @@ FAMILIES: Mapping[str, str] = {
     "credit": "learning/credit",
     "loss": "learning/losses",
     "trainer": "learning/trainers",
+    "tracker": "store/trackers",
 }
 """Family of interchangeable parts to its folder in the package."""
 
@@ -242,6 +243,7 @@ def _told(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"
 
 
+@lru_cache(maxsize=256)
 def _binds_part(file: Path) -> bool:
     """Does the module bind `part` at its top level?"""
     tree = ast.parse(file.read_text(encoding="utf-8"))

@@ -337,3 +337,35 @@ class Trainer(Protocol):
     def weights(self) -> Mapping[str, Any]: ...
     def save(self, folder: Path) -> None: ...
     def load(self, folder: Path) -> None: ...
+
+
+# -- looking on -----------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrackedRun:
+    """What a tracker may know when a run begins or goes on."""
+
+    name: str
+    folder: Path
+    """The run folder; files of the tracker's own belong below it."""
+    config: Mapping[str, JSON]
+    """The recipe with every setting written out."""
+    id: str | None = None
+    """What `begin` returned when the run began; None at first."""
+
+
+class Tracker(Protocol):
+    """Shows a run elsewhere. All calls come from one thread, in order; what one raises is one
+    warning of the run's, and the last call."""
+
+    def begin(self, run: TrackedRun) -> str:
+        """Begin, or go on where `run.id` is given; returns the name by which to go on later."""
+        ...
+
+    def log(self, step: int, metrics: Mapping[str, float], samples: Sequence[str]) -> None:
+        """Finite numbers of one step and, at some steps, a few episodes as text. Steps rise, and
+        none comes twice, however often a run is resumed."""
+        ...
+
+    def end(self, summary: Mapping[str, float] | None) -> None:
+        """The result, e.g. `after/accuracy`; None where the run stops before its end."""
+        ...

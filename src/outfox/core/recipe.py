@@ -258,3 +258,5 @@ class Recipe:
     cold_start: ColdStartSettings = field(default_factory=ColdStartSettings)
     eval: EvalSettings = field(default_factory=EvalSettings)
     save: SaveSettings = field(default_factory=SaveSettings)
+    trackers: tuple[Annotated[Part, InFamily("tracker")], ...] = ()
+    """Where else the metrics of each step are shown; the run folder holds them in any case."""

@@ -77,11 +77,17 @@ async def run_gates(
 
 
 async def recall(
-    engine: Engine, codec: Codec, demonstrations: DemonstrationSource, *, count: int, seed: int = 0
+    engine: Engine,
+    codec: Codec,
+    demonstrations: DemonstrationSource,
+    *,
+    count: int,
+    seed: int = 0,
+    max_tokens: int = 64,
 ) -> Estimate:
     """Closed-book recall of known facts, by the recall gate's drills."""
     drills = demonstrations.drills("recall", count, seed)
-    produced = await answers(engine, codec, drills)
+    produced = await answers(engine, codec, drills, max_tokens=max_tokens)
     return drill_gate("recall", [drill.expected for drill in drills], produced).estimate
 
 

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
+from outfox.core.errors import ConfigError, did_you_mean
 from outfox.core.ledger import Completion, Span
 
 Reading: TypeAlias = Callable[[Completion, Span], str]
@@ -31,3 +32,13 @@ def confidence(
 
 READINGS: Mapping[str, Reading] = {"confidence": confidence}
 """By the name that a recipe gives: `readings: {draft: confidence}`."""
+
+
+def readings_of(names: Mapping[str, str]) -> dict[str, Reading]:
+    """Span to reading, from span to name. Raises ConfigError."""
+    for span, name in names.items():
+        if name not in READINGS:
+            raise ConfigError(
+                f"readings.{span}: no reading is called '{name}'.{did_you_mean(name, READINGS)}"
+            )
+    return {span: READINGS[name] for span, name in names.items()}

@@ -8,6 +8,7 @@
     evaluations/<name>/{trajectories,scores}.parquet
     checkpoints/step-000042/                 written by `learning/checkpoint.py`
     model/                                   of a run with LoRA: the merged model, at its end
+    trackers.json                            written by `store/tracking.py`, where there are some
     run.lock                                 one writer at a time
 
 Whole files are written under a temporary name and renamed; lines are appended whole. `rewind`
