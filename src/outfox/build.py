@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from inspect import isfunction
+from inspect import isfunction, signature
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -25,20 +25,20 @@ from outfox.core.types import JSON, Task
 from outfox.evaluation.solvability import refresh
 from outfox.learning.algorithms import Algorithm, algorithm
 from outfox.loop import Imitate, Probe, Reinforce
-from outfox.policies.codecs.check import check_codec
+from outfox.policies.codecs.check import check_codec, check_pauses, check_spans
 from outfox.policies.codecs.markup import text_parameters
 from outfox.policies.engine_policy import EnginePolicy, closed_book
 from outfox.policies.loading import LoadedModel, load
 from outfox.policies.tiny import build_model, build_tokenizer
 from outfox.rewards.rubric import RubricTree
 from outfox.rewards.score import make_rubric
-from outfox.rewards.solvability import Solvability, SolvabilityLabels, WorldSolvability
+from outfox.rewards.solvability import Solvability, WorldSolvability
 from outfox.rollout.group import RolloutPlan
 from outfox.rollout.limits import Limits
 from outfox.rollout.readings import READINGS, Reading
 from outfox.worlds.tasks.formats import make_format
 from outfox.worlds.tools.function import FunctionTool, tool
-from outfox.worlds.world import DemonstrationSource, Supplies, World
+from outfox.worlds.world import DemonstrationSource, Supplies, World, check_names
 
 T = TypeVar("T")
 
@@ -110,7 +110,7 @@ def assemble(file: RecipeFile, *, allow_user_code: bool = True, ranks: Ranks = A
     engine: Engine = parts.make("engine", recipe.engine, model.model, model.tokenizer)
     chosen = algorithm(recipe.algorithm, parts)
     table = Solvability() if recipe.solvability.source == "probe" else None
-    rubric = _rubric(recipe, parts, table or WorldSolvability())
+    rubric = make_rubric(recipe.rubric, parts, table or WorldSolvability())
     system = System(
         recipe=recipe,
         ranks=ranks,
@@ -210,6 +210,8 @@ def _replay_start(system: System) -> int:
 # -- the parts ------------------------------------------------------------------------------------
 def _supplies(recipe: Recipe, parts: Parts, folders: tuple[Path, ...]) -> Supplies:
     tools = [_tool(parts, tool, f"tools.{index}") for index, tool in enumerate(recipe.tools)]
+    if recipe.tasks.path is None and recipe.tasks.format.type != "auto":
+        raise ConfigError("tasks.format says how the rows of a file are written: set tasks.path")
     return Supplies(
         tools=tuple(tools),
         tasks=_found(recipe.tasks.path, folders),
@@ -239,7 +241,15 @@ def _tool(parts: Parts, part: Part, where: str) -> Callable[[], Tool]:
         shared: Tool = found if isinstance(found, FunctionTool) else tool(found)
         return lambda: shared
     resolved = parts.resolve("tool", part, where=where)
-    return partial(resolved.factory, **resolved.settings)
+    make = partial(resolved.factory, **resolved.settings)
+    try:
+        signature(make).bind()
+    except TypeError as error:
+        raise ConfigError(
+            f"{where}: a recipe gives a tool its settings and nothing else; '{part.type}': {error}"
+            ": leave it out (search comes with corpus.path), or write a function"
+        ) from error
+    return make
 
 
 def _found(path: str | None, folders: tuple[Path, ...]) -> Path | None:
@@ -284,18 +294,6 @@ def _codec(recipe: Recipe, supplies: Supplies) -> Part:
 def _plan(recipe: Recipe, chosen: Algorithm) -> dict[str, JSON]:
     size = recipe.rollout.group_size
     return {**chosen.plan, **({} if size is None else {"group_size": size})}
-
-
-def _rubric(recipe: Recipe, parts: Parts, labels: SolvabilityLabels) -> RubricTree:
-    written = recipe.rubric
-    if isinstance(written, dict):
-        tree = cast("dict[str, JSON]", written)
-        bare = "version" not in tree and "extends" not in tree
-        # A bare tree is an override into the default rubric.
-        written = {"extends": "default", **tree} if bare else tree
-    if isinstance(written, str) and written.endswith((".yaml", ".yml")):
-        return make_rubric(_found(written, parts.folders) or written, parts, labels)
-    return make_rubric(cast("str", written), parts, labels)
 
 
 def _limits(recipe: Recipe, engine: Engine) -> Limits:
@@ -371,6 +369,10 @@ def _check(system: System) -> None:
     system.world.draw(recipe.eval.questions, recipe.eval.seed)
     if recipe.cold_start.steps or recipe.replay.items:
         _demonstrations(system).take(0, 1)
+    if recipe.replay.items:
+        check_names(_demonstrations(system), recipe.replay.names, key="replay.names")
+    check_spans(system.codec, recipe.frozen_spans, key="frozen_spans")
+    check_pauses(system.codec, recipe.readings, key="readings")
     if recipe.steps and system.table is not None:
         closed_book(system.policy)
     cold = _with(recipe.trainer, **recipe.cold_start.trainer)

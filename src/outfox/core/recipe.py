@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
-from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 
 from outfox.core.config import InFamily, Part
 from outfox.core.types import JSON
@@ -72,7 +72,7 @@ class ModelSettings:
     heads: PositiveInt = 4
     kv_heads: PositiveInt = 1
     intermediate: PositiveInt = 320
-    context: PositiveInt = 512
+    context: Annotated[int, Field(ge=16)] = 512
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

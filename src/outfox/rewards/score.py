@@ -6,13 +6,14 @@ score(trajectory, "default")[0].total
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from inspect import isfunction
 from pathlib import Path
 from typing import Any
 
 from outfox.core.config import Part
 from outfox.core.errors import ConfigError
+from outfox.core.folders import find
 from outfox.core.parts import Parts
 from outfox.core.protocols import Signal
 from outfox.core.results import Score
@@ -23,7 +24,7 @@ from outfox.rewards.solvability import SolvabilityLabels, WorldSolvability
 from outfox.rewards.tree import Tree, load_tree
 
 Source = str | Path | Mapping[str, JSON] | Tree
-"""A preset's name, a path, plain data, or a tree."""
+"""A preset's name, a path, plain data (without a version: laid over the default), or a tree."""
 
 _WORLDS_OWN = WorldSolvability()
 RAMPS_DONE = sys.maxsize
@@ -32,11 +33,19 @@ RAMPS_DONE = sys.maxsize
 
 def make_rubric(source: Source, parts: Parts, solvability: SolvabilityLabels) -> RubricTree:
     """The rubric; its `path.py:name` and `module:name` signals are loaded. Raises ConfigError."""
-    tree = source if isinstance(source, Tree) else load_tree(source)
+    tree = source if isinstance(source, Tree) else load_tree(_found(source, parts.folders))
     own = {
         name: _own(name, tree.settings.get(name, {}), parts) for name in tree.signals if ":" in name
     }
     return RubricTree(tree, solvability=solvability, signals=own)
+
+
+def _found(source: str | Path | Mapping[str, JSON], folders: Sequence[Path]) -> Any:
+    if isinstance(source, Mapping):
+        bare = "version" not in source and "extends" not in source
+        return {"extends": "default", **source} if bare else source
+    is_file = str(source).endswith((".yaml", ".yml"))
+    return find(source, folders) if is_file else source
 
 
 def _own(name: str, settings: Mapping[str, JSON], parts: Parts) -> Signal:

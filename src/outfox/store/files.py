@@ -15,6 +15,7 @@ from typing import Any, cast
 from safetensors import SafetensorError
 
 from outfox.core.errors import ConfigError, DataError, OutfoxError
+from outfox.core.text import read_json
 from outfox.core.types import JSON
 
 _FULL = {errno.ENOSPC: "the disk is full", errno.EDQUOT: "the quota is used up"}
@@ -88,7 +89,7 @@ def read_lines(path: Path) -> list[dict[str, JSON]]:
     rows: list[dict[str, JSON]] = []
     for number, line in enumerate(whole.split(b"\n") if newline else [], 1):
         try:
-            row = json.loads(line)
+            row = read_json(line)
         except ValueError as error:
             raise DataError(
                 f"every line is a JSON object; {path}:{number} is not ({error}): repair the line "
