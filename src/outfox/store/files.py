@@ -90,12 +90,14 @@ def read_lines(path: Path) -> list[dict[str, JSON]]:
     for number, line in enumerate(whole.split(b"\n") if newline else [], 1):
         try:
             row = read_json(line)
+            if not isinstance(row, dict):
+                raise ValueError(f"got {type(row).__name__}")
         except ValueError as error:
             raise DataError(
                 f"every line is a JSON object; {path}:{number} is not ({error}): repair the line "
                 "or remove it"
             ) from error
-        rows.append(row)
+        rows.append(cast("dict[str, JSON]", row))
     return rows
 
 

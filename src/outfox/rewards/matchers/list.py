@@ -20,7 +20,7 @@ ItemMatcher = Callable[[Gold, str], Match]
 _STRONG = re.compile(r" ?(?:[;\n]|(?<!\d)、) ?")
 _ANY = re.compile(r" ?(?:[;、\n]|,(?!\d{3})| and | & |以及|和|及|与) ?", re.IGNORECASE)
 _BULLET = re.compile(r"^(?:[-*•]|\d+[.)]) ", re.MULTILINE)
-_SPARE = 8
+_SPARE = 3
 """Pieces that an item may be cut into beyond those of the longest gold item."""
 
 
