@@ -293,7 +293,21 @@ def validate(cls: type[T], data: JSON, *, where: str = "") -> T:
 def to_data(value: Any) -> JSON:
     """A validated dataclass as plain data, which `validate` reads back."""
     cls: Any = value.__class__
-    return _adapter(cls).dump_python(value, mode="json")
+    return _as_json(_adapter(cls).dump_python(value))
+
+
+def _as_json(value: Any) -> JSON:
+    """Unlike pydantic's JSON mode, it keeps infinity, which YAML can write."""
+    match value:
+        case Mapping():
+            items = cast("Mapping[str, Any]", value).items()
+            return {key: _as_json(item) for key, item in items}
+        case list() | tuple():
+            return [_as_json(item) for item in cast("Sequence[Any]", value)]
+        case Path():
+            return str(value)
+        case _:
+            return value
 
 
 def _explain(fault: ErrorDetails, schema: Mapping[str, Any]) -> str:
@@ -336,7 +350,8 @@ def _visible_path(fault: ErrorDetails, data: JSON, where: str) -> str:
                 continue
             data = mapping.get(step)
         elif isinstance(data, list) and isinstance(step, int):
-            data = cast("list[JSON]", data)[step]
+            items = cast("list[JSON]", data)
+            data = items[step] if step < len(items) else None
         else:
             continue
         path = _join(path, str(step))

@@ -56,6 +56,8 @@ def unusable(value: JSON, path: str = "") -> str | None:
     """`path: why` of the first value that no setting can have: NaN, or a text with NUL or half a
     character; None where there is none."""
     match value:
+        case dict() if not all(is_unicode(str(key)) for key in value):
+            return f"{path}: keys must be text; {list(value)!a:.60} holds half of a character"
         case dict():
             items = [(f"{path}.{key}" if path else str(key), item) for key, item in value.items()]
         case list():

@@ -130,7 +130,7 @@ def dump_yaml(data: JSON) -> str:
     yaml = _yaml()
     yaml.default_flow_style = False
     yaml.allow_unicode = True
-    yaml.width = 100
+    yaml.width = 1 << 30  # a text that is folded is not always read back
     yaml.sort_base_mapping_type_on_output = False
     out = io.StringIO()
     yaml.dump(data, out)
@@ -186,9 +186,7 @@ class _Construction:
         try:
             match kind:
                 case "str" | "merge":
-                    if not is_unicode(text):
-                        raise self._refuse(node, f"{text!r:.60} holds half of a character")
-                    return text
+                    return text if is_unicode(text) else self._paired(node, text)
                 case "null":
                     return None
                 case "bool":
@@ -206,6 +204,13 @@ class _Construction:
                     )
         except (ValueError, KeyError) as error:
             raise self._refuse(node, f"{text!r:.60} is no {kind}") from error
+
+    def _paired(self, node: Node, text: str) -> str:
+        """JSON escapes characters beyond the first 65,536 in two halves."""
+        try:
+            return text.encode("utf-16", "surrogatepass").decode("utf-16")
+        except UnicodeDecodeError as error:
+            raise self._refuse(node, f"{text!r:.60} holds half of a character") from error
 
     def _refuse(self, node: Node, why: str) -> ConfigError:
         mark: Any = node.start_mark

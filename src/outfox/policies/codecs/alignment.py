@@ -83,7 +83,7 @@ def _by_prefixes(
 
 def _settled(prefix: str, text: str) -> int:
     """Characters of a decoded prefix that stay: an unfinished code point is still to change."""
-    settled = min(len(prefix), len(text))
-    while settled and prefix[settled - 1] != text[settled - 1]:
-        settled -= 1
-    return settled
+    return next(
+        (place for place, (a, b) in enumerate(zip(prefix, text, strict=False)) if a != b),
+        min(len(prefix), len(text)),
+    )
