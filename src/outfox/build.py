@@ -25,7 +25,7 @@ from outfox.core.types import JSON, Task
 from outfox.evaluation.solvability import refresh
 from outfox.learning.algorithms import Algorithm, algorithm
 from outfox.loop import Imitate, Probe, Reinforce
-from outfox.policies.codecs.check import check_codec
+from outfox.policies.codecs.check import check_codec, check_pauses, check_spans
 from outfox.policies.codecs.markup import text_parameters
 from outfox.policies.engine_policy import EnginePolicy, closed_book
 from outfox.policies.loading import LoadedModel, load
@@ -40,7 +40,7 @@ from outfox.rollout.limits import Limits
 from outfox.rollout.readings import Reading, readings_of
 from outfox.worlds.tasks.formats import make_format
 from outfox.worlds.tools.own import recipe_tool
-from outfox.worlds.world import DemonstrationSource, Supplies, World
+from outfox.worlds.world import DemonstrationSource, Supplies, World, check_names
 
 T = TypeVar("T")
 
@@ -225,6 +225,8 @@ def _replay_start(system: System) -> int:
 def _supplies(
     recipe: Recipe, parts: Parts, isolation: Isolation | None, folders: tuple[Path, ...]
 ) -> Supplies:
+    if recipe.tasks.path is None and recipe.tasks.format.type != "auto":
+        raise ConfigError("tasks.format says how the rows of a file are written: set tasks.path")
     return Supplies(
         tools=tuple(
             recipe_tool(parts, tool, where=f"tools.{index}", isolation=isolation)
@@ -353,6 +355,10 @@ def _check(system: System) -> None:
     system.world.draw(recipe.eval.questions, recipe.eval.seed)
     if recipe.cold_start.steps or recipe.replay.items:
         _demonstrations(system).take(0, 1)
+    if recipe.replay.items:
+        check_names(_demonstrations(system), recipe.replay.names, key="replay.names")
+    check_spans(system.codec, recipe.frozen_spans, key="frozen_spans")
+    check_pauses(system.codec, recipe.readings, key="readings")
     if recipe.steps and system.table is not None:
         closed_book(system.policy)
     cold = _with(recipe.trainer, **recipe.cold_start.trainer)

@@ -170,7 +170,7 @@ def _chosen(comparison: Comparison, own: Mapping[str, JSON]) -> Comparison:
     if "variants" in own and "against" not in own and against not in variants:
         against = None
     seeds = _listed(own["seeds"]) if "seeds" in own else list(comparison.seeds)
-    wrong = [seed for seed in seeds if not str(seed).lstrip("-").isdecimal()]
+    wrong = [seed for seed in seeds if not str(seed).removeprefix("-").isdecimal()]
     if wrong:
         raise ConfigError(f"seeds: are whole numbers, not {wrong[0]!r}; write seeds=0,1,2")
     seeds = seeds[:SEEDS] if is_brief() else seeds

@@ -19,6 +19,7 @@ from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, TypeAdapter, Va
 from pydantic_core import CoreSchema, ErrorDetails, PydanticCustomError, core_schema
 
 from outfox.core.errors import ConfigError, did_you_mean
+from outfox.core.text import MAX_DEPTH, is_unicode, unusable
 from outfox.core.types import JSON
 from outfox.core.yaml import dump_yaml, load_yaml
 
@@ -218,15 +219,17 @@ def apply_overrides(data: Mapping[str, JSON], overrides: Sequence[str]) -> dict[
     for override in overrides:
         key, equals, text = override.partition("=")
         keys = key.split(".")
-        if not equals or not all(part.strip() == part and part for part in keys):
+        named = all(part.strip() == part and part for part in keys) and is_unicode(override)
+        if not equals or not named or len(keys) > MAX_DEPTH:
+            written = f"'{override}'" if is_unicode(override) else ascii(override)
             raise ConfigError(
-                f"an override is written key.path=value, not '{override}'; for example steps=10"
+                f"an override is written key.path=value, not {written:.200}; for example steps=10"
             )
         try:
             value = load_yaml(text)
         except ConfigError as error:
             why = str(error).partition(": ")[2]
-            raise ConfigError(f"{key}: {why}, in '{text}'; put text in quotes") from error
+            raise ConfigError(f"{key}: {why}, in '{text:.200}'; put text in quotes") from error
         result = _set(result, keys, value, "")
     return result
 
@@ -240,7 +243,7 @@ def _set(node: JSON, keys: Sequence[str], value: JSON, path: str) -> JSON:
         node = []
     if isinstance(node, list):
         items = list(cast("list[JSON]", node))
-        if not key.isdecimal() or int(key) > len(items):
+        if not key.isdecimal() or len(key) > 9 or int(key) > len(items):
             raise ConfigError(
                 f"{path}: is a list of {len(items)}; '{key}' must be an index from 0 to "
                 f"{len(items)} (the last appends)"
@@ -271,6 +274,8 @@ def validate(cls: type[T], data: JSON, *, where: str = "") -> T:
     `data` in the recipe. Raises ConfigError with one line per fault: path, rule, value, remedy.
     """
     adapter = _adapter(cls)
+    if fault := unusable(data, where):
+        raise ConfigError(fault)
     try:
         # The JSON route: strict there still takes lists for tuples and text for paths.
         return adapter.validate_json(json.dumps(data, default=str), strict=True, extra="forbid")
@@ -288,7 +293,21 @@ def validate(cls: type[T], data: JSON, *, where: str = "") -> T:
 def to_data(value: Any) -> JSON:
     """A validated dataclass as plain data, which `validate` reads back."""
     cls: Any = value.__class__
-    return _adapter(cls).dump_python(value, mode="json")
+    return _as_json(_adapter(cls).dump_python(value))
+
+
+def _as_json(value: Any) -> JSON:
+    """Unlike pydantic's JSON mode, it keeps infinity, which YAML can write."""
+    match value:
+        case Mapping():
+            items = cast("Mapping[str, Any]", value).items()
+            return {key: _as_json(item) for key, item in items}
+        case list() | tuple():
+            return [_as_json(item) for item in cast("Sequence[Any]", value)]
+        case Path():
+            return str(value)
+        case _:
+            return value
 
 
 def _explain(fault: ErrorDetails, schema: Mapping[str, Any]) -> str:
@@ -331,7 +350,8 @@ def _visible_path(fault: ErrorDetails, data: JSON, where: str) -> str:
                 continue
             data = mapping.get(step)
         elif isinstance(data, list) and isinstance(step, int):
-            data = cast("list[JSON]", data)[step]
+            items = cast("list[JSON]", data)
+            data = items[step] if step < len(items) else None
         else:
             continue
         path = _join(path, str(step))

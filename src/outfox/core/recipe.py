@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
-from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 
 from outfox.core.config import InFamily, Part
 from outfox.core.types import JSON
@@ -108,7 +108,7 @@ class ModelSettings:
     """Its key-value heads."""
     intermediate: PositiveInt = 320
     """Width inside its MLP."""
-    context: PositiveInt = 512
+    context: Annotated[int, Field(ge=16)] = 512
     """Its context length."""
 
 

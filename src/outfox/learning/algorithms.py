@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import cast
 
-from outfox.core.config import Part
+from outfox.core.config import Part, validate
 from outfox.core.errors import ConfigError, did_you_mean
 from outfox.core.parts import Parts, settings_type
 from outfox.core.types import JSON
@@ -76,18 +76,17 @@ PRESETS: Mapping[str, tuple[Part, Part, Mapping[str, JSON]]] = MappingProxyType(
 def algorithm(part: Part, parts: Parts) -> Algorithm:
     """The preset with its overrides. Raises ConfigError for an unknown name or setting."""
     if part.type == "ppo":
-        raise ConfigError(
-            "algorithm: 'ppo' needs a value head, which no trainer here has; "
-            "'grpo' and 'rloo' take the siblings' totals as baseline instead"
-        )
+        raise _needs_value_head("algorithm: 'ppo'")
     if part.type not in PRESETS:
         raise ConfigError(
             f"algorithm: none is called '{part.type}'.{did_you_mean(part.type, PRESETS)}"
         )
     credit, loss, plan = PRESETS[part.type]
     own = dict(part.settings)
-    credit = _replaced(credit, own.pop("credit", None))
-    loss = _replaced(loss, own.pop("loss", None))
+    credit = _replaced(credit, own.pop("credit", None), where="algorithm.credit")
+    loss = _replaced(loss, own.pop("loss", None), where="algorithm.loss")
+    if credit.type == "gae":
+        raise _needs_value_head("algorithm.credit: 'gae'")
     of_credit = _names(parts, "credit", credit)
     of_loss = _names(parts, "loss", loss)
     unknown = [key for key in own if key not in {*of_credit, *of_loss, *PLAN}]
@@ -105,13 +104,20 @@ def algorithm(part: Part, parts: Parts) -> Algorithm:
     )
 
 
-def _replaced(preset: Part, given: JSON) -> Part:
+def _needs_value_head(what: str) -> ConfigError:
+    return ConfigError(
+        f"{what} needs a value head, which no trainer here has; "
+        "'grpo' and 'rloo' take the siblings' totals as baseline instead"
+    )
+
+
+def _replaced(preset: Part, given: JSON, *, where: str) -> Part:
     """Another part where one is named, else the preset's with these settings."""
     if given is None:
         return preset
     if isinstance(given, dict) and "type" not in given:
         return _with(preset, cast("dict[str, JSON]", given))
-    return Part.parse(given)
+    return validate(Part, given, where=where)
 
 
 def _with(part: Part, settings: Mapping[str, JSON]) -> Part:

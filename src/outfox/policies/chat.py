@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, cast
 
 from outfox.core.ledger import Ledger
 from outfox.core.protocols import Codec
+from outfox.core.text import read_json
 from outfox.core.types import (
     Action,
     Draft,
@@ -104,26 +104,36 @@ class ChatConversation:
 def read_message(raw: Mapping[str, Any]) -> Message | ParseError:
     """An OpenAI-style assistant message, with `arguments` as JSON text.
 
-    Arguments that are no JSON object give a ParseError that is shown to the policy.
+    Arguments that are no JSON object, and a call of another shape, give a ParseError that is shown
+    to the policy.
     """
     calls: list[ToolCall] = []
-    for item in raw.get("tool_calls") or ():
-        function = item["function"]
+    written: Any = raw.get("tool_calls") or ()
+    if not isinstance(written, list | tuple):
+        return _malformed("Tool calls are a list", written)
+    for item in cast("Sequence[Any]", written):
+        match item:
+            case {"id": str(call_id), "function": {"name": str(name), "arguments": text}}:
+                pass
+            case _:
+                return _malformed("A call has an id, and a function's name and arguments", item)
+        rule = f"Arguments of {name} are a JSON object"
+        if not isinstance(text, str):
+            return _malformed(rule, text)
         try:
-            arguments = json.loads(function["arguments"])
-        except (TypeError, ValueError) as error:
-            return _malformed(function["name"], f"not JSON: {error}")
+            arguments = read_json(text)
+        except ValueError as error:
+            return ParseError(fault="malformed_call", message=f"{rule}; got no JSON: {error}.")
         if not isinstance(arguments, dict):
-            return _malformed(function["name"], f"a {type(arguments).__name__}")
-        calls.append(
-            ToolCall(
-                id=item["id"], name=function["name"], arguments=cast(dict[str, Any], arguments)
-            )
-        )
-    return Message(role="assistant", content=raw.get("content") or "", tool_calls=tuple(calls))
-
-
-def _malformed(name: str, what: str) -> ParseError:
-    return ParseError(
-        fault="malformed_call", message=f"Arguments of {name} are a JSON object; got {what}."
+            return _malformed(rule, arguments)
+        calls.append(ToolCall(id=call_id, name=name, arguments=cast("dict[str, Any]", arguments)))
+    content = raw.get("content")
+    return Message(
+        role="assistant",
+        content=content if isinstance(content, str) else "",
+        tool_calls=tuple(calls),
     )
+
+
+def _malformed(rule: str, got: object) -> ParseError:
+    return ParseError(fault="malformed_call", message=f"{rule}; got {got!r:.80}.")

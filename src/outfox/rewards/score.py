@@ -19,10 +19,10 @@ from outfox.rewards.isolated import IsolatedSignal
 from outfox.rewards.own import own_signal
 from outfox.rewards.rubric import RubricTree
 from outfox.rewards.solvability import SolvabilityLabels, WorldSolvability
-from outfox.rewards.tree import Tree, load_tree
+from outfox.rewards.tree import Tree, tree_of
 
 Source = str | Path | Mapping[str, JSON] | Tree
-"""A preset's name, a path, plain data, or a tree."""
+"""A preset's name, a path, plain data (without a version: laid over the default), or a tree."""
 
 _WORLDS_OWN = WorldSolvability()
 _TOGETHER = 16
@@ -41,7 +41,7 @@ def make_rubric(
 
     With `isolation` these signals run in worker processes.
     """
-    tree = source if isinstance(source, Tree) else load_tree(source)
+    tree = source if isinstance(source, Tree) else tree_of(source, parts.folders)
     own: dict[str, Signal] = {}
     for name in (name for name in tree.signals if ":" in name):
         settings = tree.settings.get(name, {})

@@ -15,6 +15,7 @@ from typing import Any, cast
 from safetensors import SafetensorError
 
 from outfox.core.errors import ConfigError, DataError, OutfoxError
+from outfox.core.text import read_json
 from outfox.core.types import JSON
 
 _FULL = {errno.ENOSPC: "the disk is full", errno.EDQUOT: "the quota is used up"}
@@ -88,13 +89,15 @@ def read_lines(path: Path) -> list[dict[str, JSON]]:
     rows: list[dict[str, JSON]] = []
     for number, line in enumerate(whole.split(b"\n") if newline else [], 1):
         try:
-            row = json.loads(line)
+            row = read_json(line)
+            if not isinstance(row, dict):
+                raise ValueError(f"got {type(row).__name__}")
         except ValueError as error:
             raise DataError(
                 f"every line is a JSON object; {path}:{number} is not ({error}): repair the line "
                 "or remove it"
             ) from error
-        rows.append(row)
+        rows.append(cast("dict[str, JSON]", row))
     return rows
 
 

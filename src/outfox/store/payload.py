@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
+from outfox.core import text as outside
 from outfox.core.errors import DataError
 
 T = TypeVar("T")
@@ -51,16 +52,12 @@ def dumps(value: Any) -> str:
             "trajectories and scores hold JSON values (str, int, float, bool, None, lists, "
             f"objects); {error}: convert it in the part that made it"
         ) from error
-    return text if text.isascii() or _encodable(text) else json.dumps(value, separators=(",", ":"))
+    return text if outside.is_unicode(text) else json.dumps(value, separators=(",", ":"))
 
 
 def readable(text: str | None) -> str | None:
     """The text as a plain column can hold it: lone surrogates become question marks."""
-    return None if text is None else text.encode("utf-8", "replace").decode()
-
-
-def _encodable(text: str) -> bool:
-    return text == readable(text)
+    return None if text is None else outside.readable(text)
 
 
 @cache

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
@@ -103,6 +103,16 @@ class World:
                 "others: set them under world"
             )
         return self
+
+
+def check_names(source: DemonstrationSource, names: Collection[str], *, key: str) -> None:
+    """Raises ConfigError where none of the first demonstrations has one of these names."""
+    found = {demonstration.name for demonstration in source.take(0, 64)}
+    if names and not found & set(names):
+        raise ConfigError(
+            f"{key}: of the first 64 demonstrations none is called {' or '.join(names)}; they are "
+            f"{', '.join(sorted(found))}: name one of these"
+        )
 
 
 def balanced(tasks: Sequence[Task], seed: int) -> tuple[Task, ...]:

@@ -168,7 +168,10 @@ def test_a_bad_override_is_told(override, message):
 
 
 SCALARS = (
-    st.integers() | st.booleans() | st.floats(allow_nan=False) | st.sampled_from(["on", "a b"])
+    st.integers(-(2**63), 2**63)
+    | st.booleans()
+    | st.floats(allow_nan=False)
+    | st.sampled_from(["on", "a b"])
 )
 
 

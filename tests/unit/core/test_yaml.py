@@ -9,8 +9,9 @@ from outfox.core.errors import ConfigError
 from outfox.core.yaml import dump_yaml, load_yaml
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
+INTEGERS = st.integers(-(2**63), 2**64 - 1)
 DATA = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | TEXT,
+    st.none() | st.booleans() | INTEGERS | st.floats(allow_nan=False) | TEXT,
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXT, inner, max_size=4),
     max_leaves=12,
 )

@@ -71,7 +71,8 @@ def test_an_openai_style_message_is_read():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "what"), [("{", "not JSON"), ("[]", "a list"), (None, "not")]
+    ("arguments", "what"),
+    [("{", "no JSON"), ("[]", "got []"), (None, "got None"), ("[" * 5000, "nested too deep")],
 )
 def test_arguments_that_are_no_object_are_an_error(arguments, what):
     call = {"id": "7", "function": {"name": "search", "arguments": arguments}}
@@ -79,3 +80,13 @@ def test_arguments_that_are_no_object_are_an_error(arguments, what):
     assert isinstance(error, ParseError)
     assert error.fault == "malformed_call"
     assert what in error.message
+
+
+@pytest.mark.parametrize(
+    "calls",
+    ["search", [None], [{}], [{"id": "7"}], [{"id": 7, "function": {"name": "f"}}], {"a": 1}],
+)
+def test_calls_of_another_shape_are_an_error_too(calls):
+    error = read_message({"content": 5, "tool_calls": calls})
+    assert isinstance(error, ParseError)
+    assert error.fault == "malformed_call"

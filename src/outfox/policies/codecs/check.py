@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import numpy as np
 
-from outfox.core.errors import ConfigError
+from outfox.core.errors import ConfigError, did_you_mean
 from outfox.core.protocols import Codec
 from outfox.core.types import Action, Message, ToolCall
 from outfox.policies.codecs.markup import same_action
@@ -48,6 +50,34 @@ def check_codec(codec: Codec) -> None:
             f"an observation of exactly the limit ({full} tokens) is kept and one above it is cut; "
             f"got truncated={exact.truncated} and {cut.truncated}"
         )
+
+
+def check_spans(codec: Codec, names: Collection[str], *, key: str) -> None:
+    """Raises ConfigError where the codec names no such span in what it writes itself."""
+    known = {
+        span.name
+        for action in _ACTIONS
+        for seen in (False, True)
+        for span in codec.spans(codec.encode(codec.write(action, "a : b")), after_observation=seen)
+    }
+    _check_known(names, known, f"{key}: the codec names no span")
+
+
+def check_pauses(codec: Codec, names: Collection[str], *, key: str) -> None:
+    """Raises ConfigError where the codec does not pause at such a span in what it writes itself."""
+    text = codec.write(_ACTIONS[0], "a : b")
+    known = {
+        codec.parse(text[:end], finished=False, after_observation=seen).paused or ""
+        for end in range(len(text))
+        for seen in (False, True)
+    }
+    _check_known(names, known - {""}, f"{key}: the codec does not pause at")
+
+
+def _check_known(names: Collection[str], known: Collection[str], rule: str) -> None:
+    for name in names:
+        if name not in known:
+            raise ConfigError(f"{rule} '{name}'.{did_you_mean(name, known)}")
 
 
 def _round_trip(codec: Codec, action: Action) -> None:

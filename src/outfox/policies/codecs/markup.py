@@ -19,18 +19,19 @@ from functools import lru_cache
 
 from outfox.core.errors import ConfigError, ContractError
 from outfox.core.protocols import Parsed
+from outfox.core.text import readable
 from outfox.core.types import Action, ParseError, ParseFault, ToolCall, ToolSpec
 
 SEARCH: Mapping[str, str] = {"search": "query"}
 """Tool to its one parameter."""
 _OWN = ("think", "answer", "information")
 _READING = re.compile(r"\[(?=(?:un)?sure\])", re.IGNORECASE)
-_FORGED = re.compile(r"<\s*/?\s*information\b[^<>]*>|\[(?:un)?sure\]", re.IGNORECASE)
-_FORGED_IN_THOUGHT = re.compile(
-    r"<\s*information\b[^<>]*>.*?<\s*/\s*information\s*>|\[(?:un)?sure\]",
-    re.IGNORECASE | re.DOTALL,
-)
-_CITATION = re.compile(r"\s*\[\s*([\w.:/#@+-]+)\s*\]")
+_SURE = re.compile(r"\[(?:un)?sure\]", re.IGNORECASE)
+_OPENED = re.compile(r"<\s*information\b[^<>]*>", re.IGNORECASE)
+_CLOSED = re.compile(r"<\s*/\s*information\s*>", re.IGNORECASE)
+_FORGED = re.compile(r"<\s*(?:/\s*)?information\b[^<>]*>|\[(?:un)?sure\]", re.IGNORECASE)
+_CITATION = re.compile(r"(?<!\s)\s*\[\s*([\w.:/#@+-]+)\s*\]")
+"""Blanks before it go too; looked for once per run of blanks, or long runs would take forever."""
 _VALUE_MARKS = (" : ", " ? ")
 """A value follows: `:` states it, `?` drafts it."""
 
@@ -71,7 +72,7 @@ def _tag(tools: tuple[str, ...]) -> re.Pattern[str]:
 @lru_cache(maxsize=64)
 def _tag_like(tools: tuple[str, ...]) -> re.Pattern[str]:
     names = "|".join((*_OWN, *tools))
-    return re.compile(rf"<(?=\s*/?\s*(?:{names})\b)", re.IGNORECASE)
+    return re.compile(rf"<(?=\s*(?:/\s*)?(?:{names})\b)", re.IGNORECASE)
 
 
 def text_parameters(specs: Iterable[ToolSpec]) -> dict[str, str]:
@@ -241,11 +242,17 @@ def forged(text: str, found: Sequence[Block]) -> bool:
     outside, position = "", 0
     for block in found:
         if block.tag == "think" and block.start < len(text):
-            if _FORGED_IN_THOUGHT.search(block.inner(text)):
+            if _forged_in_thought(block.inner(text)):
                 return True
             outside += text[position : block.start]
             position = block.end
     return bool(_FORGED.search(outside + text[position:]))
+
+
+def _forged_in_thought(thought: str) -> bool:
+    opened = _OPENED.search(thought)
+    enclosed = opened is not None and _CLOSED.search(thought, opened.end()) is not None
+    return enclosed or _SURE.search(thought) is not None
 
 
 def split_citations(text: str) -> tuple[str, tuple[str, ...]]:
@@ -257,8 +264,9 @@ def escape(text: str, control: Collection[str] = (), tools: Mapping[str, str] = 
     """Environment text in which no tag, reading mark or `control` token is written out.
 
     Their `<` becomes `&lt;`, their `[` `&#91;`. Control tokens that begin otherwise are left to the
-    tokenizer, which is told to split them.
+    tokenizer, which is told to split them. A lone surrogate becomes a question mark.
     """
+    text = readable(text)
     text = _READING.sub("&#91;", _tag_like(tuple(tools)).sub("&lt;", text))
     for token in control:
         if token.startswith("<") and token in text:
@@ -273,9 +281,8 @@ def blank(text: str) -> bool:
 
 def _answers(text: str, found: Sequence[Block]) -> int:
     """Opening answer tags outside thinking."""
-    thoughts = [block for block in found if block.tag == "think"]
-    starts = [m.start() for m in re.finditer("<answer>", text)]
-    return sum(not any(b.start <= start < b.end for b in thoughts) for start in starts)
+    thought = sum(text.count("<answer>", b.start, b.end) for b in found if b.tag == "think")
+    return text.count("<answer>") - thought
 
 
 def _error(fault: ParseFault) -> ParseError:

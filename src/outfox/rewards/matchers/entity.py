@@ -13,7 +13,7 @@ from outfox.rewards.matchers.gold import Gold, Match
 from outfox.rewards.matchers.normalise import compatible
 from outfox.rewards.matchers.text import match_text
 
-_BRACKETED_ALIAS = re.compile(r"^(?P<name>[^()]+?)\s*\((?P<alias>[^()]+)\)\s*$")
+_BRACKETED_ALIAS = re.compile(r"^(?P<name>[^()]+)\((?P<alias>[^()]+)\)$")
 
 
 def match_entity(gold: Gold, answer: str) -> Match:

@@ -6,20 +6,22 @@ that together name a gold item are one item.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Sequence
 from typing import cast
 
+from outfox.core.text import read_json
 from outfox.rewards.matchers.assertion import assertion_fault, without_lead_in
 from outfox.rewards.matchers.gold import Gold, Match
 from outfox.rewards.matchers.normalise import compatible, unicode
 
 ItemMatcher = Callable[[Gold, str], Match]
 
-_STRONG = re.compile(r"\s*(?:[;\n]|(?<!\d)、)\s*")
-_ANY = re.compile(r"\s*(?:[;、\n]|,(?!\d{3})|\s+and\s+|\s+&\s+|以及|和|及|与)\s*", re.IGNORECASE)
-_BULLET = re.compile(r"^\s*(?:[-*•]|\d+[.)])\s+", re.MULTILINE)
+_STRONG = re.compile(r" ?(?:[;\n]|(?<!\d)、) ?")
+_ANY = re.compile(r" ?(?:[;、\n]|,(?!\d{3})| and | & |以及|和|及|与) ?", re.IGNORECASE)
+_BULLET = re.compile(r"^(?:[-*•]|\d+[.)]) ", re.MULTILINE)
+_SPARE = 3
+"""Pieces that an item may be cut into beyond those of the longest gold item."""
 
 
 def match_list(gold: Gold, answer: str, matcher: ItemMatcher) -> Match:
@@ -47,21 +49,33 @@ def split_items(answer: str, golds: Sequence[Gold], matcher: ItemMatcher) -> lis
     listed = _json_items(answer)
     if listed is not None:
         return listed
-    answer = _BULLET.sub("", answer).strip().rstrip(".。")
+    answer = _BULLET.sub("", _single_blanks(answer)).rstrip(".。")
+    written = [str(form) for gold in golds for form in gold.alternatives]
+    longest = max((len(_ANY.findall(form)) for form in written), default=0) + 1 + _SPARE
     items: list[str] = []
     for stretch in filter(None, _STRONG.split(answer)):
-        items += _joined(stretch, golds, matcher)
+        items += _joined(stretch, golds, matcher, longest)
     return items
 
 
-def _joined(stretch: str, golds: Sequence[Gold], matcher: ItemMatcher) -> list[str]:
-    """From left to right, the longest run of neighbours that is a gold item, else one piece."""
+def _single_blanks(text: str) -> str:
+    """So that the separators need not be looked for in long runs of blanks, again and again."""
+    lines = (" ".join(line.split()) for line in text.split("\n"))
+    return "\n".join(filter(None, lines))
+
+
+def _joined(stretch: str, golds: Sequence[Gold], matcher: ItemMatcher, longest: int) -> list[str]:
+    """From left to right, the longest run of neighbours that is a gold item, else one piece.
+
+    A run has at most `longest` pieces.
+    """
     cuts = [0, *(hit.start() for hit in _ANY.finditer(stretch)), len(stretch)]
     items: list[str] = []
     begin = 0
     while begin < len(cuts) - 1:
         runs = {
-            end: _trimmed(stretch[cuts[begin] : cuts[end]]) for end in range(begin + 1, len(cuts))
+            end: _trimmed(stretch[cuts[begin] : cuts[end]])
+            for end in range(begin + 1, min(begin + longest + 1, len(cuts)))
         }
         golden = [
             end for end, run in runs.items() if any(matcher(gold, run).right for gold in golds)
@@ -83,8 +97,8 @@ def _json_items(answer: str) -> list[str] | None:
     if not answer.lstrip().startswith("["):
         return None
     try:
-        data = json.loads(answer)
-    except json.JSONDecodeError:
+        data = read_json(answer)
+    except ValueError:
         return None
     return [str(item) for item in cast("list[object]", data)] if isinstance(data, list) else None
 

@@ -10,7 +10,7 @@ from outfox.rewards.matchers.assertion import assertion_fault, without_lead_in
 from outfox.rewards.matchers.gold import Gold, Match
 from outfox.rewards.matchers.normalise import unicode
 
-_LETTER = re.compile(r"^\s*\(?\s*([A-Za-z])\s*(?:[).:、]\s*(.*)|\s*)$", re.DOTALL)
+_LETTER = re.compile(r"^\(?\s*([A-Za-z])\s*(?:[).:、]\s*(.*))?$", re.DOTALL)
 
 
 def match_multiple_choice(gold: Gold, answer: str) -> Match:

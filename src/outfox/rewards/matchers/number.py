@@ -27,14 +27,14 @@ _SCALES = {
 _NUMBER = re.compile(
     r"(?P<sign>(?<![\w.%)])[-+]\s*|\b(?:minus|negative)\s+|负)?"
     r"(?:(?P<currency>us\$|[$€£¥])\s*(?P<inner_sign>-)?)?"
-    r"(?<![A-Za-z^])(?P<digits>\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![\d,])|\d{1,3}(?:\.\d{3}){2,}(?:,\d+)?(?!\d)"
+    r"(?<![A-Za-z^])(?P<digits>\d{1,3}(?:,\d{3}){1,9}(?:\.\d+)?(?![\d,])|\d{1,3}(?:\.\d{3}){2,9}(?:,\d+)?(?!\d)"
     r"|\d+(?:[.,]\d+)?|(?<![\d.])\.\d+)"
-    r"(?P<exponent>e[-+]?\d+)?"
+    r"(?P<exponent>e[-+]?\d{1,4}(?!\d))?"
     r"(?:\s*(?P<scale>(?:hundred|thousand|million|billion|trillion|mn|bn|tn|k)\b|万亿|千万|百万|[百千万亿]))?",
     re.IGNORECASE,
 )
 _RANGE = re.compile(r"\s*(?:-|~|to|and|至|到)\s*", re.IGNORECASE)
-_ACCOUNTING = re.compile(r"^\s*([$€£¥])?\s*\(\s*([$€£¥]?\s*\d[^()]*)\)\s*(.*)$")
+_ACCOUNTING = re.compile(r"^(?:([$€£¥])\s*)?\(\s*((?:[$€£¥]\s*)?\d[^()]*)\)\s*(.*)$")
 _DASHES = re.compile(r"[\u2010-\u2015\u2212\uFE58\uFE63]")
 _POWER = re.compile(r"(?<=\d)[⁰¹²³⁴-⁹]+|[¼-¾⅐-⅞⁄]")
 _NARROW_SPACE = re.compile(r"(?<=\d)[\u00a0\u2009\u202f](?=\d{3})")
@@ -163,7 +163,7 @@ def _value(hit: re.Match[str]) -> Decimal:
 
 def _continues(larger: Decimal, smaller: Decimal) -> bool:
     """Does a second Chinese group go on where the first ended, as in 1亿2000万?"""
-    return larger % 10000 == 0 and 0 < smaller < larger
+    return larger.adjusted() < 20 and larger % 10000 == 0 and 0 < smaller < larger
 
 
 part = match_number

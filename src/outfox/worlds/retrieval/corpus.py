@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 from outfox.core.errors import DataError
+from outfox.core.lines import stem_of
+from outfox.core.text import is_unicode, json_lines
 from outfox.core.types import Document
-from outfox.worlds.lines import lines_of, stem_of
 
 
 def load_corpus(path: Path) -> tuple[Document, ...]:
@@ -21,21 +21,18 @@ def load_corpus(path: Path) -> tuple[Document, ...]:
     if not path.is_file():
         raise DataError(f"a corpus is a JSON-lines file; {path} is none: check corpus.path")
     documents: dict[str, Document] = {}
-    for number, line in lines_of(path):
-        document = _document(line, f"{path.name} row {number}", stem_of(path))
+    for number, row in json_lines(path, path.name):
+        where = f"{path.name} row {number}"
+        document = _document(row, where, stem_of(path))
         if document.id in documents:
-            raise DataError(f"{path.name} row {number}: the id {document.id!r} is taken")
+            raise DataError(f"{where}: the id {document.id!r} is taken")
         documents[document.id] = document
     if not documents:
         raise DataError(f"a corpus holds at least one document; {path} holds none")
     return tuple(documents.values())
 
 
-def _document(line: bytes, where: str, source: str) -> Document:
-    try:
-        row: Any = json.loads(line)
-    except ValueError as error:
-        raise DataError(f"{where}: every row is a JSON object; {error}") from error
+def _document(row: Any, where: str, source: str) -> Document:
     if not isinstance(row, dict):
         raise DataError(f"{where}: every row is a JSON object; found {type(row).__name__}")
     fields: dict[str, Any] = {str(key): value for key, value in row.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
@@ -46,6 +43,10 @@ def _document(line: bytes, where: str, source: str) -> Document:
         title, text = _split_contents(fields.get("contents"), title)
     if not isinstance(text, str) or not text.strip():
         raise DataError(f"{where}: the column 'contents' (or 'text') is missing or empty")
+    if not is_unicode(f"{fields['id']}{title}{text}{fields.get('source')}"):
+        raise DataError(
+            f"{where} holds half of a character (a lone surrogate), which is no text: remove it"
+        )
     date = fields.get("date")
     return Document(
         id=str(fields["id"]),

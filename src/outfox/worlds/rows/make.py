@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Literal
 
 from outfox.core.errors import ConfigError
+from outfox.core.lines import stem_of
 from outfox.core.protocols import Tool
 from outfox.core.types import Document, Task, ToolCall, ToolSpec
 from outfox.worlds.environments.tools import ToolEnvironments
-from outfox.worlds.lines import stem_of
 from outfox.worlds.retrieval.bm25 import BM25
 from outfox.worlds.retrieval.corpus import load_corpus
 from outfox.worlds.rows.demonstrations import Mix, RowDemonstrations, Words

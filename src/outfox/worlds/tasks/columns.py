@@ -12,7 +12,9 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 
 from outfox.core.errors import DataError
+from outfox.core.text import MAX_DEPTH, is_unicode
 from outfox.core.types import JSON, Message, Task
+from outfox.rewards.matchers import reference_fault
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,12 +48,17 @@ RowFormat: TypeAlias = Callable[[Row], Task]
 
 
 def read_row(values: Any, *, where: str, name: str) -> Row:
-    """A row as a file gives it. Raises DataError: not an object, or bytes in a column."""
+    """A row as a file gives it. Raises DataError: not an object, or a column that is no JSON."""
     if not isinstance(values, Mapping):
         raise DataError(f"{where}: every row is a JSON object; found {type(values).__name__}")
     fields = cast("Mapping[Any, Any]", values).items()
     return Row(
-        fields={str(key): _plain(value, f"{where}: the column '{key}'") for key, value in fields},
+        fields={
+            str(_plain(str(key), f"{where}: the name of a column")): _plain(
+                value, f"{where}: the column '{key}'"
+            )
+            for key, value in fields
+        },
         where=where,
         name=name,
     )
@@ -82,7 +89,8 @@ def check_gold(gold: JSON, row: Row) -> JSON:
 
     A number becomes `{"type": "number"}`, a boolean `{"type": "boolean"}`, a list of texts an
     answer with aliases. Raises DataError for None (unanswerable is
-    `{"type": "text", "answer": null}`), NaN, an empty text or list, and nested lists.
+    `{"type": "text", "answer": null}`), NaN, an empty text or list, nested lists, and an answer
+    that is none of its type.
     """
     match gold:
         case str() if gold.strip():
@@ -94,12 +102,22 @@ def check_gold(gold: JSON, row: Row) -> JSON:
         case [str(), *_] if all(isinstance(item, str) and item.strip() for item in gold):
             return {"type": "text", "answer": gold[0], "aliases": gold[1:]}
         case {"type": str(), "answer": _}:
-            return gold
+            return _typed_gold(gold, row)
         case _:
             raise DataError(
                 f"{row.where}: the gold is a text, a number, a boolean, a list of texts, or "
                 f"{{'type', 'answer'}}; got {gold!r:.80}"
             )
+
+
+def _typed_gold(gold: JSON, row: Row) -> JSON:
+    try:
+        fault = reference_fault(gold)
+    except DataError as error:
+        raise DataError(f"{row.where}: {error}") from error
+    if fault:
+        raise DataError(f"{row.where}: {fault}: mend the gold, or leave the row out")
+    return gold
 
 
 def foreign_gold(gold: JSON, row: Row) -> JSON:
@@ -127,24 +145,39 @@ def refuse_media(row: Row, *columns: str) -> None:
             )
 
 
-def _plain(value: Any, where: str) -> JSON:
+def _plain(value: Any, where: str, depth: int = 0) -> JSON:
+    if depth > MAX_DEPTH:
+        raise DataError(f"{where} is nested deeper than {MAX_DEPTH} levels: write it flat, as text")
     match value:
+        case str() if not is_unicode(value):
+            raise DataError(
+                f"{where} holds half of a character (a lone surrogate), which no tokenizer reads: "
+                "remove it"
+            )
+        case None | bool() | int() | float() | str():
+            return value
         case np.ndarray():
-            return [_plain(item, where) for item in cast("list[Any]", value.tolist())]
+            return _plain(value.tolist(), where, depth)
         case np.generic():
-            return cast("np.generic[Any]", value).item()
+            return _plain(cast("np.generic[Any]", value).item(), where, depth + 1)
         case list() | tuple():
-            return [_plain(item, where) for item in cast("Sequence[Any]", value)]
+            items = cast("Sequence[Any]", value)
+            return [_plain(item, where, depth + 1) for item in items]
         case Mapping():
-            items = cast("Mapping[Any, Any]", value).items()
-            return {str(key): _plain(item, where) for key, item in items}
+            pairs = cast("Mapping[Any, Any]", value).items()
+            return {
+                str(_plain(str(key), where)): _plain(item, where, depth + 1) for key, item in pairs
+            }
         case datetime.date() | datetime.time():
             return value.isoformat()
-        case decimal.Decimal():
+        case decimal.Decimal() if value.is_finite() and value.adjusted() < 80:
             return int(value) if value == value.to_integral_value() else float(value)
         case bytes() | bytearray():
             raise DataError(
                 f"{where} holds bytes, which are no JSON and no text: drop the column, or decode it"
             )
         case _:
-            return value
+            raise DataError(
+                f"{where} holds {type(value).__name__} {value!r:.60}, which is no JSON: "
+                "write text, numbers, lists or objects"
+            )

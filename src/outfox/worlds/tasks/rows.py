@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -13,9 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from outfox.core.errors import DataError
+from outfox.core.lines import stem_of
 from outfox.core.seeding import rng
+from outfox.core.text import json_lines
 from outfox.core.types import Task
-from outfox.worlds.lines import lines_of, stem_of
 from outfox.worlds.tasks.columns import RowFormat, read_row
 from outfox.worlds.tasks.formats.auto import ANY
 
@@ -90,7 +90,7 @@ def rows_of(path: Path) -> Iterable[tuple[int, Any]]:
     """Number and values of every row of a file, as it holds them. Raises DataError."""
     if not path.is_file():
         raise DataError(f"tasks are a .jsonl or .parquet file; {path} is none: check tasks.path")
-    return _table(path) if path.suffix == ".parquet" else _json_lines(path)
+    return _table(path) if path.suffix == ".parquet" else json_lines(path, stem_of(path))
 
 
 def _tasks(rows: Iterable[tuple[int, Any]], name: str, read: RowFormat) -> dict[int, Task]:
@@ -106,21 +106,6 @@ def _tasks(rows: Iterable[tuple[int, Any]], name: str, read: RowFormat) -> dict[
 def _table(path: Path) -> Iterable[tuple[int, Any]]:
     try:
         return enumerate(pq.read_table(path).to_pylist(), start=1)
-    except (pa.ArrowInvalid, OSError) as error:
+    except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
+        # ValueError: text that is no UTF-8, a time that no Python type can hold.
         raise DataError(f"{path} is no Parquet file that can be read: {error}") from error
-
-
-def _json_lines(path: Path) -> Iterable[tuple[int, Any]]:
-    for number, line in lines_of(path):
-        where = f"{stem_of(path)} row {number}"
-        try:
-            yield number, json.loads(line)
-        except json.JSONDecodeError as error:
-            raise DataError(
-                f"{where}: every row is a JSON object; {error.msg} at character {error.pos + 1}"
-            ) from error
-        except UnicodeDecodeError as error:
-            raise DataError(
-                f"{where}: JSON lines are UTF-8; {error.reason} at byte {error.start + 1}: "
-                "save the file as UTF-8"
-            ) from error

@@ -9,7 +9,6 @@ worker was too late or ended it, the object is made anew and its earlier calls a
 from __future__ import annotations
 
 import asyncio
-import inspect
 import itertools
 import json
 import logging
@@ -20,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from dataclasses import replace
 from functools import lru_cache, partial
-from inspect import isfunction
+from inspect import iscoroutinefunction, isfunction, signature
 from typing import Any, NamedTuple
 
 from outfox.core.config import Part
@@ -88,7 +87,15 @@ def _found(parts: Parts, part: Part, where: str) -> FunctionTool | Callable[[], 
             )
         return found if isinstance(found, FunctionTool) else tool(found)
     resolved = parts.resolve("tool", part, where=where)
-    return partial(resolved.factory, **resolved.settings)
+    make = partial(resolved.factory, **resolved.settings)
+    try:
+        signature(make).bind()
+    except TypeError as error:
+        raise ConfigError(
+            f"{where}: a recipe gives a tool its settings and nothing else; '{part.type}': {error}"
+            ": leave it out (search comes with corpus.path), or write a function"
+        ) from error
+    return make
 
 
 class IsolatedTool:
@@ -241,7 +248,7 @@ def _made(origin: Origin) -> FunctionTool | Callable[[], Tool]:
 def _here(lifted: FunctionTool) -> FunctionTool:
     """Runs in the main thread, for nothing else does; the deadline is the run's business."""
     function = lifted.function
-    if not inspect.iscoroutinefunction(function):
+    if not iscoroutinefunction(function):
         plain = function
 
         async def function(**values: Any) -> Any:

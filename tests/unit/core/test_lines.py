@@ -4,7 +4,7 @@ import json
 import pytest
 
 from outfox.core.errors import DataError
-from outfox.worlds.lines import lines_of, stem_of
+from outfox.core.lines import lines_of, stem_of
 from outfox.worlds.retrieval.corpus import load_corpus
 from outfox.worlds.tasks.rows import load_tasks
 
