@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 import trackio
+import wandb
 from mlflow import MlflowClient
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from trackio.sqlite_storage import SQLiteStorage
@@ -77,6 +78,7 @@ def trackio_rows(name: str, key: str) -> list[tuple[int, Any]]:
 
 def wandb_records(folder: Path) -> list[list[Record]]:
     """The records of each offline run below `folder`, oldest first."""
+    wandb.teardown()  # Its service may close a file a moment after `finish`.
     files = sorted(folder.glob("wandb/offline-run-*/*.wandb"))
     return [[Record.FromString(each) for each in log_records(file)] for file in files]
 

@@ -18,6 +18,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, field
 from functools import partial
+from inspect import signature
 from queue import SimpleQueue
 from threading import Event, Thread
 from time import monotonic
@@ -164,6 +165,8 @@ def _record(tracked: Tracked, folder: RunFolder) -> None:
 
 def _begin(followers: Sequence[Follower]) -> None:
     for follower in followers:
+        _check(follower.tracker)
+    for follower in followers:
         follower.start()
     _wait([(each, each.begun) for each in followers], "begin", BEGIN_WITHIN)
     for follower in followers:
@@ -173,6 +176,19 @@ def _begin(followers: Sequence[Follower]) -> None:
                 f"{follower.name} cannot: {_told(follower.error)}: "
                 "check its settings and that you are logged in, or leave it out"
             ) from follower.error
+
+
+def _check(tracker: Tracker) -> None:
+    """What would else be found at the first step, or at the last."""
+    try:
+        signature(tracker.begin).bind("run")
+        signature(tracker.log).bind("step", "metrics", "samples")
+        signature(tracker.end).bind("summary")
+    except (AttributeError, TypeError) as error:
+        raise ConfigError(
+            "a tracker has begin(run), log(step, metrics, samples) and end(summary); "
+            f"{type(tracker).__name__} has not: {error}"
+        ) from error
 
 
 def _end(tracked: Tracked) -> None:

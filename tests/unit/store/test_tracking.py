@@ -175,6 +175,24 @@ def test_a_tracker_that_fails_is_left_alone_with_one_warning(
     assert [row["step"] for row in folder.metrics()] == [0, 1, 2, 3, 4]
 
 
+class Old(FakeTracker):
+    """Takes no samples."""
+
+    def log(self, step: int, metrics: Mapping[str, float]) -> None:  # type: ignore[override]
+        raise AssertionError
+
+
+class NoTracker:
+    """Has no methods."""
+
+
+@pytest.mark.parametrize("made", [Old, NoTracker])
+def test_what_is_no_tracker_is_refused_before_the_run(folder: RunFolder, made: type):
+    with pytest.raises(ConfigError, match=rf"end\(summary\); {made.__name__} has not: "):
+        go(folder, made(), steps=range(1))
+    assert folder.metrics() == []
+
+
 class Leaving(FakeTracker):
     """Ends the program, or so it thinks."""
 
