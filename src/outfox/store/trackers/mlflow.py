@@ -27,11 +27,13 @@ class MLflow:
     """A resumed run goes on under its id. Settings become parameters, such as `eval.questions`."""
 
     experiment: str = "outfox"
+    """Experiment there."""
     uri: str | None = None
     """Default: MLflow's own, e.g. `sqlite:///mlflow.db` in the current folder."""
     tags: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Of the run."""
     samples: bool = True
-    """As artifacts, `samples/step-000010-0.txt`."""
+    """Show a few episodes as text: artifacts `samples/step-000010-0.txt`."""
     _client: mlflow.MlflowClient = field(init=False)
     _id: str = field(init=False)
 

@@ -24,6 +24,7 @@ class TensorBoard:
     dir: str | None = None
     """Default: `tensorboard` in the run folder; elsewhere, a folder by the run's name."""
     samples: bool = True
+    """Show a few episodes as text."""
     _writer: EventFileWriter = field(init=False)
 
     def begin(self, run: TrackedRun) -> str:

@@ -17,12 +17,15 @@ class Trackio:
     """A run goes on by its name there, so the name gets an ending that no other has."""
 
     project: str = "outfox"
+    """Project there."""
     group: str | None = None
+    """Shows runs together, seeds of one variant for instance."""
     space: str | None = None
     """A Hugging Face Space, `user/name`; default: files on this machine (`TRACKIO_DIR`)."""
     server: str | None = None
     """URL of a server of one's own."""
     samples: bool = True
+    """Show a few episodes as text."""
     _run: trackio.Run = field(init=False)
 
     def begin(self, run: TrackedRun) -> str:

@@ -19,14 +19,19 @@ class WandB:
     interrupts may lack the last steps, for W&B writes its file every few seconds."""
 
     project: str = "outfox"
+    """Project there."""
     entity: str | None = None
+    """User or team; default: that of the account."""
     group: str | None = None
+    """Shows runs together, seeds of one variant for instance."""
     tags: tuple[str, ...] = ()
+    """Of the run."""
     mode: Literal["online", "offline", "disabled"] | None = None
     """None: what `WANDB_MODE` or `wandb offline` says, else online."""
     dir: str | None = None
     """Folder of the local files; default: the run folder."""
     samples: bool = True
+    """Show a few episodes as text."""
     _run: wandb.Run = field(init=False)
 
     def begin(self, run: TrackedRun) -> str:
