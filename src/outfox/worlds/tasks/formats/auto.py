@@ -31,8 +31,8 @@ class AnyRows:
         if name is None:
             raise DataError(
                 f"{row.where}: {_missing(row.fields)}; found: {', '.join(row.fields) or 'none'}: "
-                "name the columns in tasks.format, {type: rows, columns: {answer: ...}}, or set it "
-                "to verl, trl or {type: easyr1, prompt_key: ..., answer_key: ...}"
+                "rename a column, or set tasks.format to verl, trl, {type: rows, columns: "
+                "{answer: ...}} or {type: easyr1, prompt_key: ..., answer_key: ...}"
             )
         return _FORMATS[name](row)
 
