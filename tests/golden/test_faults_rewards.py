@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -9,13 +10,19 @@ import numpy as np
 import pytest
 
 from outfox.core.errors import DataError
-from outfox.core.protocols import SignalContext
+from outfox.core.protocols import CreditNotes, SignalContext
 from outfox.core.results import SignalError, SignalResult, SignalTimeout, Value
 from outfox.core.types import Document, Trajectory
+from outfox.learning.batching.packing import pack
+from outfox.learning.batching.samples import samples_from
+from outfox.learning.credit import credit_metrics
+from outfox.learning.credit.group_mean import GroupMean
 from outfox.rewards.lift import LiftedSignal, signal
 from outfox.rewards.matchers import match, parse_reference
 from outfox.rewards.rubric import RubricTree
+from outfox.testing.learning import scored_group
 from outfox.testing.rewards import context, group, task
+from outfox.worlds.tasks.rows import tasks_from_rows
 
 ONE = group(task("row-7", "2 + 2?", "4", source="arithmetic"), ["<answer>4</answer>"])
 
@@ -177,3 +184,40 @@ def test_a_document_is_never_read_as_the_policy() -> None:
         group(ONE.trajectories[0].task, ["<search>sum</search>", page]), step=0
     )
     assert score.outcome == "unanswered"
+
+
+@pytest.mark.parametrize(
+    ("gold", "said"),
+    [
+        ({"type": "number", "answer": "many"}, "type number needs one number"),
+        ({"type": "date", "answer": "soon"}, "type date needs a date"),
+        ({"type": "boolean", "answer": 5}, "true, false, yes or no"),
+        ({"type": "multiple_choice", "answer": "C", "choices": ["x", "y"]}, "the choices A, B"),
+        ({"type": "list", "answer": [["a"]]}, "nested lists are refused"),
+        ({"type": "txt", "answer": "a"}, "Did you mean 'text'?"),
+        ({"type": "text", "answer": "!!!"}, "can never match"),
+        ({"type": "text", "answer": np.array([["a"]])}, "nested lists are refused"),
+    ],
+)
+def test_a_gold_that_is_none_of_its_type_is_refused_at_load_with_its_row(gold: Any, said: str):
+    rows = [{"question": "q", "answer": "a"}, {"question": "q", "answer": gold}]
+    with pytest.raises(DataError, match="dev row 2: ") as refused:
+        tasks_from_rows(rows, name="dev")
+    assert said in str(refused.value)
+
+
+# -- a filter that keeps nothing ------------------------------------------------------------------
+async def test_a_step_that_teaches_nothing_is_said_and_passed_over(
+    caplog: pytest.LogCaptureFixture,
+):
+    """All siblings the same: no sample, no endless search for another group, no crash."""
+    groups = [scored_group([1.0, 1.0, 1.0]), scored_group([None, 0.5], group_id="0/1/u")]
+    credits = GroupMean()(groups, CreditNotes())
+    assert samples_from(groups, credits) == ()
+    assert pack((), max_tokens_per_micro=64) == ()
+    with caplog.at_level(logging.WARNING):
+        metrics = credit_metrics(groups, credits)
+    assert "none of 5 episodes has a signal" in caplog.text
+    assert "equal_totals 3" in caplog.text
+    assert "unscored 1" in caplog.text
+    assert metrics["frac_reward_zero_std"] == 1

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from outfox.core.errors import DataError
-from outfox.core.types import Document, Message, ToolCall
+from outfox.core.results import Score, ScoredGroup
+from outfox.core.types import Document, Group, Message, Observation, ToolCall, Trajectory, Turn
+from outfox.evaluation.behaviour import behaviour
 from outfox.testing.worlds import FakeTool, fake_task
 from outfox.worlds.environments.tools import ToolEnvironment
 from outfox.worlds.retrieval.bm25 import BM25
@@ -117,3 +119,37 @@ def test_siblings_share_nothing_that_can_be_appended_to():
     assert isinstance(fake_task().prompt, tuple)
     [task] = tasks_from_rows([{"prompt": [{"role": "user", "content": "q"}], "answer": "a"}])
     assert isinstance(task.prompt, tuple)
+
+
+class Broken:
+    """A retriever whose server is down, or answers with a page."""
+
+    def __init__(self, answer):
+        self._answer = answer
+
+    def search(self, queries, top_k):
+        if isinstance(self._answer, Exception):
+            raise self._answer
+        return self._answer
+
+    def scores(self, query, top_k):
+        return []
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [ConnectionRefusedError("port 8000"), TimeoutError("read"), "<html>502 Bad Gateway</html>", {}],
+)
+async def test_a_tool_that_fails_is_a_typed_observation_and_its_rate_is_shown(answer):
+    _, result = await step({"query": "Lima"}, SearchTool(Broken(answer)))
+    assert result.status in ("error", "timeout")
+    assert result.content
+    assert result.documents == ()
+    turns = (Turn(text="", observation=Observation(results=(result,))),)
+    trajectory = Trajectory(
+        task=fake_task(), group_id="g", sibling=0, turns=turns, stop_reason="max_turns"
+    )
+    score = Score(total=0.0, outcome="unanswered", results={}, parts={})
+    group = Group(group_id="g", trajectories=(trajectory,))
+    shown = behaviour([ScoredGroup(group=group, scores=(score,))])
+    assert shown["tools/failure_frequency"] == 1.0

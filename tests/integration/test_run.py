@@ -109,7 +109,7 @@ def test_the_summary_has_the_documented_keys_and_no_others(whole: RunFolder):
     assert (summary["recipe"], summary["seed"], summary["steps"]) == ("small", 0, 4)
     for name in ("before", "after"):
         block = summary[name]
-        others = {"intervals", "by_kind", "by_signal", "n", "stops"}
+        others = {"intervals", "by_kind", "by_signal", "n", "stops", "settings"}
         assert set(block) == {*MEASURES, *NOT_YET, *others}
         assert {key for key in block if key in NOT_YET and block[key] is not None} == set()
         assert block["n"] == {"questions": 18, "episodes": 18, "failed": 0}

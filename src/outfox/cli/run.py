@@ -12,6 +12,7 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from time import perf_counter
+from typing import Any
 
 from outfox.build import Lesson, System, reinforcement
 from outfox.cli.cold_start import DRILLS, cold_start, gates
@@ -20,6 +21,7 @@ from outfox.core.brief import drills
 from outfox.core.isolation.failures import failures, from_row, to_row
 from outfox.core.isolation.isolation import Isolation
 from outfox.core.protocols import Sampling, Stateful
+from outfox.core.recipe import Recipe
 from outfox.core.results import StepResult
 from outfox.core.types import JSON
 from outfox.evaluation.behaviour import behaviour
@@ -101,6 +103,7 @@ async def _run(
         before=before,
         after=after,
         greedy=greedy,
+        settings={name: _drawn(name, system.recipe) for name in ("before", "after", "greedy")},
     )
     if system.recipe.model.lora is not None:
         with without_bars(), merged(system.model.model) as whole:
@@ -213,26 +216,37 @@ def _recalled(name: str, folder: RunFolder) -> Estimate:
     return Estimate(**found[-1]["closed_book_recall"])
 
 
+def _drawn(name: str, recipe: Recipe) -> dict[str, Any]:
+    """How an evaluation's episodes are drawn, whatever training does; kept with its result."""
+    settings, greedy = recipe.eval, name == "greedy"
+    return {
+        "questions": settings.questions,
+        "samples": 1 if greedy else settings.samples,
+        "temperature": 0.0 if greedy else 1.0,
+        "seed": settings.seed,
+        "world": dict(settings.world),
+    }
+
+
 async def _evaluate(name: str, system: System, display: Display, step: int) -> Evaluation:
-    settings = system.recipe.eval
-    tasks = system.world.draw(settings.questions, settings.seed)
-    greedy = name == "greedy"
-    samples = 1 if greedy else settings.samples
+    drawn = _drawn(name, system.recipe)
+    tasks = system.world.draw(drawn["questions"], drawn["seed"])
+    samples = drawn["samples"]
     recalled = NOT_MEASURED
-    if system.demonstrations is not None and not greedy:
+    if system.demonstrations is not None and name != "greedy":
         recalled = await recall(
             system.engine, system.codec, system.demonstrations, **drills(*DRILLS)
         )
     with display.bar(f"evaluation {name}", len(tasks) * samples) as bar:
         return await evaluate(
             tasks,
-            policy=replace(system.policy, sampling=Sampling(temperature=0.0 if greedy else 1.0)),
+            policy=replace(system.policy, sampling=Sampling(temperature=drawn["temperature"])),
             environment=system.evaluated.environment,
             rubric=system.rubric,
             limits=system.limits,
             readings=system.readings,
             samples=samples,
-            seed=settings.seed,
+            seed=drawn["seed"],
             step=step,
             credit=system.credit,
             closed_book_recall=recalled,

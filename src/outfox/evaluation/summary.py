@@ -10,6 +10,7 @@
       by_signal: {signal: {value, low, high, n}}
       n: {questions, episodes, failed}
       stops: {answer: share, ...}
+      settings: {questions, samples, temperature, seed, ...}  how it was drawn
 
 Keys in `NOT_YET` are defined but not measured, and null.
 """
@@ -33,18 +34,28 @@ NOT_YET = (
 )
 
 
+_NONE: Mapping[str, Mapping[str, JSON]] = {}
+
+
 def summary(
     *,
     before: Measures | None = None,
     after: Measures | None = None,
     greedy: Measures | None = None,
+    settings: Mapping[str, Mapping[str, JSON]] = _NONE,
     **about: JSON,
 ) -> dict[str, JSON]:
-    """Content of `summary.json`; an evaluation that was not made is null."""
+    """Content of `summary.json`; an evaluation that was not made is null.
+
+    `settings`: how each was drawn, by its name.
+    """
     evaluations = {"before": before, "after": after, "greedy": greedy}
     return {
         **about,
-        **{name: None if of is None else block(of) for name, of in evaluations.items()},
+        **{
+            name: None if of is None else {**block(of), "settings": dict(settings.get(name, {}))}
+            for name, of in evaluations.items()
+        },
     }
 
 

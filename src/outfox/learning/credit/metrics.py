@@ -30,7 +30,8 @@ def credit_metrics(
     `reward`, `reward_std` (mean of the groups' standard deviations), `frac_reward_zero_std` (share
     of groups), `rewards/<signal>/mean`, `left_out/<reason>` (trajectories), `cancelling_groups`
     (groups whose parts differ while the totals do not; also logged as a warning). A mean over
-    nothing is absent, never 0; without groups there are no metrics.
+    nothing is absent, never 0; without groups there are no metrics. A step from which nothing can
+    be learned is logged as a warning.
     """
     if not groups:
         return {}
@@ -39,6 +40,14 @@ def credit_metrics(
     metrics = {f"left_out/{reason}": 0.0 for reason in get_args(LeftOut)}
     reasons = Counter(c.left_out for group in credits for c in group if c.left_out)
     metrics |= {f"left_out/{reason}": float(count) for reason, count in reasons.items()}
+    count = sum(map(len, credits))
+    if count and reasons.total() == count:
+        _log.warning(
+            "a step teaches nothing and the run goes on: none of %d episodes has a signal (%s); "
+            "choose tasks that are neither always nor never solved, or a larger group_size",
+            count,
+            ", ".join(f"{name} {number}" for name, number in sorted(reasons.items())),
+        )
     compared = [own for own in known if len(own)]
     if compared:
         metrics["reward"] = float(np.concatenate(compared).mean())
