@@ -10,7 +10,7 @@ BIN := $(VENV)/bin
 TORCH := $(shell sed -n 's/^torch==//p' constraints.txt)
 INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python --constraint constraints.txt
 
-.PHONY: train test test-crash test-trackers test-real docs changelog install
+.PHONY: train test test-crash test-fuzz test-trackers test-real docs changelog install
 
 train: install
 	$(BIN)/outfox train $(ARGS)
@@ -26,6 +26,12 @@ test: $(VENV)/.test
 # A run killed at each of its durable operations, with a full disk at each, and at 200 instants.
 test-crash: $(VENV)/.test
 	OUTFOX_TEST_CRASH=all OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses 2 tests/crash
+
+# Properties and readers with many other examples than those of `make test`.
+test-fuzz: $(VENV)/.test
+	OUTFOX_TEST_EXAMPLES=2000 OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses 2 tests/fuzz \
+	  tests/property/test_ledger.py tests/property/test_packing.py tests/property/test_shards.py \
+	  tests/property/test_tags_text.py tests/property/*_round_trip.py tests/property/test_seeds.py
 
 test-trackers:
 	$(MAKE) .venv-trackers/.test VENV=.venv-trackers \

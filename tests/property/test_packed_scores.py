@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from transformers import LlamaConfig, LlamaForCausalLM
 
@@ -37,7 +37,6 @@ def scored(batch) -> list[np.ndarray]:
 
 @pytest.mark.parametrize("known", [True, False], ids=["own path", "general path"])
 @given(batch=ROWS, shuffler=st.randoms())
-@settings(max_examples=40)
 def test_no_sequence_sees_another_and_the_order_is_kept(known: bool, batch, shuffler):
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(scoring, "is_known", lambda model: known)

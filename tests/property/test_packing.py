@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from outfox.core.results import Sample
@@ -21,7 +21,6 @@ def of_length(length):
     )
 
 
-no_deadline = settings(deadline=None, max_examples=60)
 lengths = st.lists(st.integers(2, 400), min_size=1, max_size=60)
 realistic = st.lists(
     st.integers(0, 3).flatmap(lambda turns: st.integers(20 + 55 * turns, 50 + 80 * turns)),
@@ -34,7 +33,6 @@ def ids(batches):
     return [id(row) for batch in batches for row in batch.samples]
 
 
-@no_deadline
 @given(lengths, st.integers(1, 2000), st.integers(1, 4))
 def test_every_sample_is_in_exactly_one_micro_batch(lengths, most, minibatches):
     samples = [of_length(n) for n in lengths]
@@ -43,7 +41,6 @@ def test_every_sample_is_in_exactly_one_micro_batch(lengths, most, minibatches):
     assert len(batches) == min(minibatches, len(samples))
 
 
-@no_deadline
 @given(lengths, st.integers(1, 2000))
 def test_no_micro_batch_exceeds_its_limit_but_a_single_long_row(lengths, most):
     (batch,) = pack([of_length(n) for n in lengths], max_tokens_per_micro=most)
@@ -51,7 +48,6 @@ def test_no_micro_batch_exceeds_its_limit_but_a_single_long_row(lengths, most):
         assert len(part) == 1 or sum(map(len, part)) <= most
 
 
-@no_deadline
 @given(lengths, st.integers(1, 2000), st.integers(1, 4))
 def test_packing_is_a_function_of_the_samples(lengths, most, minibatches):
     samples = [of_length(n) for n in lengths]
@@ -59,7 +55,6 @@ def test_packing_is_a_function_of_the_samples(lengths, most, minibatches):
     assert ids(pack(samples, **kwargs)) == ids(pack(samples, **kwargs))
 
 
-@no_deadline
 @given(lengths, st.integers(1, 4))
 def test_portions_hold_every_sample_once_and_in_order(lengths, count):
     samples = [of_length(n) for n in lengths]
@@ -68,7 +63,6 @@ def test_portions_hold_every_sample_once_and_in_order(lengths, count):
     assert [id(row) for part in found for row in part] == list(map(id, samples))
 
 
-@settings(max_examples=25, deadline=None)
 @given(realistic)
 def test_realistic_lengths_pack_into_few_micro_batches(lengths):
     (batch,) = pack([of_length(n) for n in lengths], max_tokens_per_micro=4096)

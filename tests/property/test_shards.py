@@ -7,7 +7,7 @@ import io
 
 import numpy as np
 import pyarrow.parquet as pq
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from outfox.core.ledger import Completion, Ledger, Segment, Span
@@ -166,7 +166,6 @@ def through_file(table):
     return pq.read_table(io.BytesIO(shards.to_bytes(table)))
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.lists(trajectory, min_size=1, max_size=3))
 def test_trajectories_come_back_exactly(originals):
     table = through_file(shards.trajectory_table(7, originals))
@@ -176,7 +175,6 @@ def test_trajectories_come_back_exactly(originals):
     assert table.column("calls").to_pylist() == [len(t.calls) for t in originals]
 
 
-@settings(max_examples=50, deadline=None)
 @given(trajectory)
 def test_without_clock_readings_only_seconds_are_lost(original):
     fast, slow = (
@@ -214,7 +212,6 @@ score = build(
 )
 
 
-@settings(max_examples=80, deadline=None)
 @given(trajectory, score, st.none() | name)
 def test_scores_and_advantages_come_back_exactly(original, given_score, left_out):
     advantages = tuple(np.linspace(-1, 1, len(x)).astype(np.float32) for x in original.ledgers)

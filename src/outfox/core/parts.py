@@ -22,7 +22,7 @@ import typing
 from collections.abc import Callable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any, cast
@@ -97,6 +97,22 @@ class Parts:
         data = {"type": part.type, **to_data(values)}
         settings = cast("dict[str, Any]", vars(values))
         return Resolved(factory=factory, settings=settings, data=data)
+
+    def alone(self, family: str, part: Part, *, where: str = "") -> Callable[[], Any]:
+        """A factory of a part that is given its settings and nothing else.
+
+        Raises ConfigError where it needs more.
+        """
+        resolved = self.resolve(family, part, where=where)
+        factory = partial(resolved.factory, **resolved.settings)
+        try:
+            inspect.signature(factory).bind()
+        except TypeError as error:
+            raise ConfigError(
+                f"{where}: a recipe gives a {family} its settings and nothing else; '{part.type}': "
+                f"{error}; leave it out, or write your own"
+            ) from error
+        return factory
 
     def load(self, family: str, name: str, *, where: str = "") -> Any:
         """The object behind a name: a built-in's `part`, or the user's attribute."""

@@ -54,23 +54,21 @@ def is_unicode(text: str) -> bool:
 def unusable(value: JSON, path: str = "") -> str | None:
     """`path: why` of the first value that no setting can have: NaN, or a text with NUL or half a
     character; None where there is none."""
-    items: list[tuple[str, JSON]]
     match value:
-        case dict():
-            held = cast("dict[JSON, JSON]", value)
-            if not all(is_unicode(str(key)) for key in held):
-                return f"{path}: keys must be text; {list(held)!a:.60} holds half of a character"
-            items = [(f"{path}.{key}" if path else str(key), item) for key, item in held.items()]
-        case list():
-            held = cast("list[JSON]", value)
-            items = [(f"{path}.{index}", item) for index, item in enumerate(held)]
         case float() if math.isnan(value):
             return f"{path}: must be a number, not NaN"
         case str() if "\0" in value or not is_unicode(value):
             return f"{path}: must be text; {value!a:.60} holds characters that are none"
+        case dict():
+            items = cast("dict[str, JSON]", value).items()
+            inside = [("", key) for key in map(str, cast("dict[str, JSON]", value))]
+            inside += [(str(key), item) for key, item in items]
+        case list():
+            inside = [(str(k), item) for k, item in enumerate(cast("list[JSON]", value))]
         case _:
             return None
-    return next((fault for key, item in items if (fault := unusable(item, key))), None)
+    faults = (unusable(item, ".".join(filter(None, (path, key)))) for key, item in inside)
+    return next(filter(None, faults), None)
 
 
 def readable(text: str) -> str:

@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from dataclasses import replace
 from functools import lru_cache, partial
-from inspect import iscoroutinefunction, isfunction, signature
+from inspect import iscoroutinefunction, isfunction
 from typing import Any, NamedTuple
 
 from outfox.core.config import Part
@@ -86,16 +86,7 @@ def _found(parts: Parts, part: Part, where: str) -> FunctionTool | Callable[[], 
                 "class with keyword-only parameters"
             )
         return found if isinstance(found, FunctionTool) else tool(found)
-    resolved = parts.resolve("tool", part, where=where)
-    make = partial(resolved.factory, **resolved.settings)
-    try:
-        signature(make).bind()
-    except TypeError as error:
-        raise ConfigError(
-            f"{where}: a recipe gives a tool its settings and nothing else; '{part.type}': {error}"
-            ": leave it out (search comes with corpus.path), or write a function"
-        ) from error
-    return make
+    return parts.alone("tool", part, where=where)
 
 
 class IsolatedTool:
