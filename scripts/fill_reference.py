@@ -82,6 +82,9 @@ def settings(schema: Mapping[str, Any], defs: Mapping[str, Any], where: str = ""
         )
         if "properties" in values:
             found += settings(values, defs, f"{where}{key}.NAME.")
+        for choice in node.get("anyOf", ()):  # a group of settings, or null
+            if "properties" in (group := _referred(choice, defs)) and "default" in node:
+                found += settings(group, defs, f"{where}{key}.")
     return found
 
 
@@ -148,7 +151,7 @@ def recipe_table(what: str) -> list[str]:
     schema = json_schema(Recipe)
     known = dict(_defaults(Recipe))
     rows = settings(schema, schema["$defs"])
-    return list(table([replace(row, default=known[row.key]) for row in rows]))
+    return list(table([replace(row, default=known.get(row.key, row.default)) for row in rows]))
 
 
 def _defaults(cls: Any, where: str = "") -> Iterator[tuple[str, str | None]]:

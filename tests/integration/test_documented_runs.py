@@ -24,6 +24,12 @@ _FENCE = re.compile(
 )
 NOT_RUN: Mapping[str, str] = {
     "make test": "it is this suite, or makes an environment of its own",
+    "make docs": "make test builds the pages, too",
+    "python -m http.server": "it is a server",
+    "OMP_NUM_THREADS=1 python benchmarks/": "it takes minutes and gigabytes",
+    "outfox train search-qa": "make test-real runs it",
+    "python scripts/gguf_to_hf.py": "make test-real runs it",
+    "outfox train mine.yaml --no-user-code": "it is refused, which other tests see",
     "make install": "it makes an environment of its own",
     "pip install": "it changes the environment",
     ". .venv/bin/activate": "it is the environment of this suite",
