@@ -83,7 +83,8 @@ def test_spans_cover_what_they_name(codec: Tags, text: str, after: bool, continu
         assert 0 <= span.start < span.end <= len(ids)
         shown = codec.decode(ids[span.start : span.end])
         if span.name in ("thought", "query", "answer"):
-            assert any(one and one in shown for one in inner)
+            # U+FFFD in several tokens looks finished after the first, as any unfinished character.
+            assert any(one and one in shown for one in inner) or "\ufffd" in text
         if span.name == "decision":
             assert any(tag in shown for tag in ("<think>", "<search>", "<answer>"))
 
