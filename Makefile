@@ -47,8 +47,8 @@ docs: $(VENV)/.test
 changelog: $(VENV)/.test
 	$(BIN)/towncrier build --yes --version $(VERSION)
 
-# A real model on real questions, killed and resumed, in a venv of its own: about 4 minutes and 4 GB
-# of memory. OUTFOX_DATA: a folder with qa/questions.jsonl.gz and qa/corpus.jsonl.gz.
+# A real model on real questions, killed and resumed, in a venv of its own: 7 minutes with the
+# installation, 4 GB of memory. OUTFOX_DATA: a folder with qa/questions.jsonl.gz and qa/corpus.jsonl.gz.
 test-real:
 	$(MAKE) .venv-real/.real VENV=.venv-real
 	OMP_NUM_THREADS=1 .venv-real/bin/pytest -p no:xdist -rs --capture=no tests/real

@@ -28,6 +28,7 @@ from outfox.core.errors import ConfigError
 from outfox.core.protocols import TrackedRun, Tracker
 from outfox.core.results import ScoredGroup
 from outfox.core.types import JSON
+from outfox.core.waiting import waiting
 from outfox.store.files import write_json
 from outfox.store.run_folder import RunFolder
 
@@ -35,8 +36,6 @@ BEGIN_WITHIN, END_WITHIN = 300.0, 60.0
 """Seconds that a run waits for its trackers: one may create a database, or send what it held."""
 SAMPLES, SAMPLES_EVERY = 3, 10
 """Episodes that are shown as text, each of another task, and the steps between."""
-_QUIET = 5.0
-"""Seconds of waiting that nothing is said about."""
 _LOG = logging.getLogger(__name__)
 
 
@@ -201,12 +200,11 @@ def _end(tracked: Tracked) -> None:
 
 def _wait(events: Sequence[tuple[Follower, Event]], what: str, seconds: float) -> None:
     """For all together; one that is late fails."""
-    begun = monotonic()
+    until = monotonic() + seconds
     for follower, event in events:
-        if event.wait(max(0.0, begun + min(_QUIET, seconds) - monotonic())):
-            continue
-        _LOG.warning(f"waiting for tracker {follower.name} to {what}: {seconds:g} s at most")
-        if not event.wait(max(0.0, begun + seconds - monotonic())):
+        with waiting(f"tracker {follower.name} to {what}", seconds):
+            answered = event.wait(max(0.0, until - monotonic()))
+        if not answered:
             follower.fail(TimeoutError(f"no answer within {seconds:g} seconds"))
 
 

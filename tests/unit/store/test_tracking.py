@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from outfox.core import waiting as told
 from outfox.core.config import Part
 from outfox.core.errors import ConfigError, ContractError
 from outfox.core.parts import FAMILIES, Parts, built_ins
@@ -247,11 +248,11 @@ def test_a_tracker_that_hangs_holds_nothing_up(
     folder: RunFolder, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
     monkeypatch.setattr(module, "END_WITHIN", 0.2)
-    monkeypatch.setattr(module, "_QUIET", 0.1)
+    monkeypatch.setattr(told, "TOLD_AFTER", 0.05)
     other = FakeTracker()
     go(folder, Hanging(), other, steps=range(3), summary=DONE)
     waiting, late = warnings(caplog)
-    assert waiting == "waiting for tracker Hanging to end: 0.2 s at most"
+    assert waiting == "waiting for tracker Hanging to end, at most 0.2 s"
     assert "TimeoutError: no answer within 0.2 seconds" in late
     assert (steps_of(other), other.summaries) == ([0, 1, 2], [{"after/accuracy": 1.0}])
 
