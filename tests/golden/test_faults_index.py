@@ -13,6 +13,7 @@ TESTS = Path(__file__).parents[1]
 TOKENS, ACTIONS = "golden/test_faults_tokens.py", "golden/test_faults_actions.py"
 ADVANTAGES, REWARDS = "golden/test_faults_advantages.py", "golden/test_faults_rewards.py"
 WORLDS, RUNS = "golden/test_faults_worlds.py", "golden/test_faults_runs.py"
+ISOLATED = "unit/rewards/test_isolated.py"
 RUN, GROUP = "integration/test_run.py", "unit/rollout/test_group.py"
 
 FAULTS = {
@@ -126,6 +127,10 @@ FAULTS = {
         (REWARDS, "what_it_raises_is_an_error_that_names_signal_and_row"),
         (REWARDS, "a_float_for_one_row_and_a_dict_for_another"),
         ("unit/rewards/adapters/test_foreign.py", "everything_else_is_an_error_that_names_the_row"),
+    ],
+    "a reward that hangs: a loop, a sleep, a regex (verl#5635, EasyR1#310)": [
+        (ISOLATED, "a_signal_that_does_not_answer_is_a_timeout_of_its_row_alone"),
+        (ISOLATED, "a_function_of_another_system_that_hangs_loses_its_row_alone"),
     ],
     "a reward that needs another column (EasyR1#390)": [
         (REWARDS, "whole_row_and_whole_trajectory_are_there"),
