@@ -47,7 +47,7 @@ docs: $(VENV)/.test
 changelog: $(VENV)/.test
 	$(BIN)/towncrier build --yes --version $(VERSION)
 
-# A real model on real questions, killed and resumed, in a venv of its own: 7 minutes with the
+# A real model on real questions, killed and resumed, in a venv of its own: 3 minutes with the
 # installation, 4 GB of memory. OUTFOX_DATA: a folder with qa/questions.jsonl.gz and qa/corpus.jsonl.gz.
 test-real:
 	$(MAKE) .venv-real/.real VENV=.venv-real
